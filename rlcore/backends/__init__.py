@@ -1,0 +1,1 @@
+"""Graph backends that come with rlcore."""

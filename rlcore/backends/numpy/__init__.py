@@ -1,0 +1,1 @@
+"""The NumPy backend: reference, shape oracle and light actor."""
