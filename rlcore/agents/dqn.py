@@ -139,9 +139,6 @@ class DQN(Agent):
                 loss = losses.squared(ops, error)
             return ops.mean(loss), {"td_error": error, "q_mean": ops.mean(value)}
 
-        def ops -> Any:
-            return self.ops  # the ops may be others while gradients are recorded
-
         loss, aux, norm = self.optimizer.minimize(loss_fn, self.online, progress)
         if self.config.target_update == "soft":
             ops.assign(self.target.flat, self.target.flat + self.config.target_tau * (self.online.flat - self.target.flat))
