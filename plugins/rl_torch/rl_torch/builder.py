@@ -1,0 +1,186 @@
+"""GraphBuilder and Executable for PyTorch: ``eager`` runs the components, ``static`` is one compiled graph an api."""
+
+from __future__ import annotations
+
+import itertools
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import optree
+import torch
+import torch._dynamo
+import torch.fx.experimental._config as fx_config
+
+from rl_torch.ops import Group, StaticTorchOps, TorchOps
+from rl_torch.overrides import OVERRIDES
+from rlcore.backend import Capabilities, Executable, GraphBuilder
+from rlcore.component_graph import ApiGraph, ComponentGraph
+from rlcore.errors import BuildError, ConfigError
+from rlcore.layout import Instance
+from rlcore.noise import NoiseFeed
+from rlcore.ops import Ops
+from rlcore.specs import is_spec
+
+
+class TorchGraphBuilder(GraphBuilder):
+    name = "torch"
+    capabilities = Capabilities(modes=("eager", "static"), gradients=True, devices=("cpu", "cuda"))
+    overrides = OVERRIDES
+
+    @property
+    def ops(self) -> Ops:
+        return TorchOps()
+
+    def _build(self, graph: ComponentGraph, instance: Instance, mode: str, device: str, seed: int) -> Executable:
+        if device == "cuda" and not torch.cuda.is_available():
+            raise ConfigError("backend 'torch': device 'cuda' was asked for, but torch sees no GPU. Use device='cpu'")
+        return TorchExecutable(graph, instance, mode, device, seed)
+
+
+class TorchExecutable(Executable):
+    """Trained variables lie in one tensor, frozen ones in another; components hold views."""
+
+    def __init__(self, graph: ComponentGraph, instance: Instance, mode: str, device: str, seed: int) -> None:
+        super().__init__(graph, instance, mode, seed)
+        self.device = torch.device(device)
+        static = mode == "static"
+        storage = {
+            trained: torch.zeros(sum(b.size for b in instance.blocks if b.trainable is trained), device=self.device)
+            for trained in (True, False)
+        }
+        self._trained = storage[True]
+        self._views: dict[str, torch.Tensor] = {}
+        self._groups: list[Group] = []
+        for block, slots in zip(instance.blocks, instance.block_slots, strict=True):
+            flat = storage[block.trainable][block.offset : block.offset + block.size]
+            flat.copy_(torch.from_numpy(block.draw(seed)))
+            if static:
+                flat = flat.clone()  # a graph's inputs must not share memory
+            group = Group(flat, slots)
+            for slot, part in zip(slots, torch.split(flat, group.sizes), strict=True):
+                self._views[slot.variable.path] = part.view(slot.variable.shape)
+                leaf = part.view(slot.variable.shape).detach()
+                if block.trainable:
+                    leaf.requires_grad_()
+                    group.leaves.append(leaf)
+                setattr(slot.component, slot.attribute, None if static else leaf)
+            self._groups.append(group)
+        self._trained_parts = [g.flat for g, b in zip(self._groups, instance.blocks, strict=True) if b.trainable]
+        for slot in instance.loose:
+            tensor = torch.from_numpy(slot.variable.draw(seed)).to(self.device)
+            setattr(slot.component, slot.attribute, tensor)
+            self._views[slot.variable.path] = tensor
+        for handle, index in instance.handles:
+            if index is not None:
+                handle.group, handle.flat = self._groups[index], self._groups[index].flat  # type: ignore[attr-defined]
+        ops = StaticTorchOps() if static else TorchOps()
+        for component in instance.components.values():
+            component.ops = ops
+
+    # -- functions -------------------------------------------------------------------------------
+    def _make_function(self, api: ApiGraph) -> Callable[..., Any]:
+        method = getattr(self.instance.root, api.name)
+        if api.noise:
+            method = _with_noise(method, NoiseFeed(self.instance, api), len(api.inputs))
+        if self.mode == "static":
+            return self._compile(api, method)
+        no_grad = torch.no_grad
+
+        def function(*args: Any) -> Any:
+            with no_grad():
+                return method(*args)
+
+        return function
+
+    def _compile(self, api: ApiGraph, method: Callable[..., Any]) -> Callable[..., Any]:
+        groups, places = self._groups, [(c, a) for g in self._groups for c, a, _ in g.places]
+
+        def body(*args: Any) -> Any:
+            for group in groups:
+                group.bind(group.flat)
+            out = method(*args)
+            for component, attribute in places:  # what was bound while tracing must not stay
+                setattr(component, attribute, None)
+            return out
+
+        inductor = torch._dynamo.lookup_backend("inductor")
+
+        def compile_graph(module: Any, inputs: Any) -> Any:
+            self.trace_count[api.name] += 1
+            return inductor(module, inputs)
+
+        compiled = torch.compile(_own_code(body, api.name), fullgraph=True, backend=compile_graph)
+        specs = optree.tree_leaves(tuple(api.inputs.values()), is_leaf=is_spec) + [n.spec for n in api.noise]
+        no_grad = torch.no_grad
+
+        def run(*args: Any) -> Any:
+            with no_grad():
+                return compiled(*args)
+
+        def first(*args: Any) -> Any:
+            for spec, tensor in zip(specs, optree.tree_leaves(args), strict=True):
+                for i, axis in enumerate(spec.axes):
+                    if axis:
+                        torch._dynamo.mark_dynamic(tensor, i)
+            try:
+                # Without it a batch of one would be a graph of its own.
+                with fx_config.patch(backed_size_oblivious=True), torch.no_grad():
+                    out = compiled(*args)
+            except torch._dynamo.exc.Unsupported as e:
+                root = self.instance.root
+                reason = f"a part of it can't be in a static graph: {str(e).splitlines()[0]}"
+                raise BuildError(reason, path="", component=type(root).__name__, api=api.name) from e
+            self._functions[api.name] = run
+            return out
+
+        return first
+
+    # -- arrays ----------------------------------------------------------------------------------
+    def from_numpy(self, array: np.ndarray) -> Any:
+        if not array.flags.writeable or not array.flags.c_contiguous:
+            array = np.array(array)
+        return torch.from_numpy(array).to(self.device) if self.device.type != "cpu" else torch.from_numpy(array)
+
+    def to_numpy(self, tensor: Any) -> np.ndarray:
+        return tensor.detach().cpu().numpy()
+
+    # -- state -----------------------------------------------------------------------------------
+    def _read_trainable(self) -> np.ndarray:
+        if not self._trained_parts:
+            return np.zeros(0, np.float32)
+        return torch.cat(self._trained_parts).cpu().numpy()
+
+    def _write_trainable(self, buffer: np.ndarray) -> None:
+        source, offset = self.from_numpy(buffer), 0
+        for part in self._trained_parts:
+            part.copy_(source[offset : offset + part.numel()])
+            offset += part.numel()
+
+    def get_state(self) -> dict[str, np.ndarray]:
+        return {path: view.detach().cpu().numpy().copy() for path, view in self._views.items()}
+
+    def _write_state(self, state: Mapping[str, np.ndarray]) -> None:
+        with torch.no_grad():
+            for path, view in self._views.items():
+                view.copy_(torch.from_numpy(np.array(state[path])))
+
+
+_numbers = itertools.count()
+
+
+def _own_code(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The same function with a code object of its own: Dynamo keeps its graphs, and counts them, by code object."""
+    code = function.__code__.replace(co_name=f"{name}_{next(_numbers)}")
+    return types.FunctionType(code, function.__globals__, code.co_name, function.__defaults__, function.__closure__)
+
+
+def _with_noise(method: Callable[..., Any], feed: NoiseFeed, count: int) -> Callable[..., Any]:
+    def fed(*args: Any) -> Any:
+        feed.fill(args[count:])
+        out = method(*args[:count])
+        feed.clear()
+        return out
+
+    return fed
