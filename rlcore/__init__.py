@@ -1,0 +1,60 @@
+"""rlcore: deep reinforcement learning whose algorithms are written once, for every graph backend and executor."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlcore.facade import evaluate, load_weights, make_agent, save_weights, train
+    from rlcore.assembly import assemble
+    from rlcore.component import Component, Normal, Parameters, Uniform, api, frozen_copy
+    from rlcore.errors import BuildError, ConfigError, RLCoreError
+    from rlcore.plugins.manager import make_executor, make_graph_builder
+    from rlcore.specs import TensorSpec
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BuildError",
+    "Component",
+    "ConfigError",
+    "Normal",
+    "Parameters",
+    "RLCoreError",
+    "TensorSpec",
+    "Uniform",
+    "api",
+    "assemble",
+    "evaluate",
+    "frozen_copy",
+    "load_weights",
+    "make_agent",
+    "make_executor",
+    "make_graph_builder",
+    "save_weights",
+    "train",
+]
+
+_HOMES = {
+    "rlcore.facade": ("evaluate", "load_weights", "make_agent", "save_weights", "train"),
+    "rlcore.assembly": ("assemble",),
+    "rlcore.component": ("Component", "Normal", "Parameters", "Uniform", "api", "frozen_copy"),
+    "rlcore.errors": ("BuildError", "ConfigError", "RLCoreError"),
+    "rlcore.plugins.manager": ("make_executor", "make_graph_builder"),
+    "rlcore.specs": ("TensorSpec",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when first used, so that ``import rlcore`` stays instant."""
+    if name in _HOME_OF:
+        value = getattr(import_module(_HOME_OF[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'rlcore' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,57 @@
+"""Agents by name, and the settings that are known to work for an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from rlcore.agents.agent import Agent
+from rlcore.errors import ConfigError, nearest
+
+AGENTS = {"dqn": "rlcore.agents.dqn:DQN"}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """:ivar settings: of the agent; ``run`` of the run (``steps``, ``num_envs``)."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    run: Mapping[str, Any] = field(default_factory=dict)
+
+
+# Where a preset comes from stands beside it; what differs from there is ours, and was measured.
+PRESETS: dict[tuple[str, str], Preset] = {
+    # Stable-Baselines3 zoo 2.9: batch 64, replay 100k, training every 256 steps with 128 updates, start at 1,000.
+    # Ours: n-step 3, soft target, learning rate to 0.
+    ("dqn", "CartPole-v1"): Preset(
+        settings={
+            "learning_rate": [1e-3, 0.0],
+            "batch_size": 64,
+            "replay_capacity": 100_000,
+            "learning_starts_env_steps": 1000,
+            "train_every_env_steps": 256,
+            "updates_per_training": 128,
+            "epsilon": [1.0, 0.04, 0.16],
+            "n_step": 3,
+            "target_update": "soft",
+            "target_tau": 0.01,
+            "hidden": [128, 128],
+        },
+        run={"steps": 50_000},
+    ),
+}
+
+
+def agent_class(name: str) -> type[Agent]:
+    """:raises ConfigError: for an unknown name, with the nearest one."""
+    if name not in AGENTS:
+        raise ConfigError(f"unknown agent '{name}'.{nearest(name, AGENTS)} Known: {', '.join(AGENTS)}")
+    module, _, attribute = AGENTS[name].partition(":")
+    return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
+
+
+def preset(agent: str, env: str) -> Preset:
+    """The preset of an environment, empty if there is none."""
+    return PRESETS.get((agent, env), Preset())

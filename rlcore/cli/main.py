@@ -1,0 +1,109 @@
+"""``rlcore``: train, graph. Only the standard library and typer are imported before a command runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="rlcore",
+    help="Deep RL whose algorithms are written once, for every graph backend and executor.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+Agent = Annotated[str, typer.Argument(help="Name of the agent, e.g. dqn.", show_default=False)]
+Env = Annotated[str, typer.Option("--env", help="Gymnasium id, e.g. CartPole-v1.", show_default=False)]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting of the agent; may be repeated.", show_default=False),
+]
+
+
+@app.callback()
+def _main() -> None:
+    """Keeps ``rlcore COMMAND``, however few commands there are."""
+
+
+@app.command()
+def train(
+    agent: Agent,
+    env: Env,
+    backend: Annotated[str, typer.Option(help="Graph backend: numpy, torch, tf, or a plugin's.")] = "torch",
+    mode: Annotated[str | None, typer.Option(help="eager or static.", show_default="the backend's")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, ...", show_default="the backend's")] = None,
+    actor_backend: Annotated[str | None, typer.Option(help="Backend of the sampler.", show_default="--backend")] = None,
+    executor: Annotated[str, typer.Option(help="Where it runs: local, or a plugin's.")] = "local",
+    num_envs: Annotated[int | None, typer.Option(help="Environments stepped together.", show_default="preset, or 1")] = None,
+    steps: Annotated[int | None, typer.Option(help="Env steps.", show_default="preset, or 100000")] = None,
+    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    evaluation_episodes: Annotated[int | None, typer.Option(help="Greedy episodes.", show_default="100")] = None,
+    run_dir: Annotated[Path | None, typer.Option(help="Where the run lies.", show_default="runs/...")] = None,
+    settings: Settings = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the process; 1 is fastest for small networks.")] = 1,
+) -> None:
+    """Train an agent and show what it learned."""
+    use_threads(threads)
+    from rlcore.cli.train import train_command
+
+    train_command(
+        agent,
+        env,
+        settings or [],
+        run_dir,
+        backend=backend,
+        mode=mode,
+        device=device,
+        actor_backend=actor_backend,
+        executor=executor,
+        num_envs=num_envs,
+        steps=steps,
+        seed=seed,
+        evaluation_episodes=evaluation_episodes,
+    )
+
+
+@app.command()
+def graph(
+    agent: Agent,
+    env: Env,
+    settings: Settings = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write there as well; .mmd, .dot, .html or .json. A folder gets them all.", show_default=False),
+    ] = None,
+) -> None:
+    """Print the component graph of an agent as a tree with specs."""
+    from rlcore.cli.graph import graph_command
+
+    graph_command(agent, env, settings or [], out)
+
+
+def use_threads(threads: int) -> None:
+    """Set what NumPy, torch and TensorFlow read when they are imported; what the user has set stays."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS"):
+        os.environ.setdefault(name, str(threads))
+    os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+
+def main() -> None:
+    """Entry point. A user's mistake is one line on stderr and exit code 2."""
+    from rlcore.errors import BuildError, RLCoreError
+
+    try:
+        app()
+    except BuildError as e:  # its lines name the path, what was given and what was expected
+        print(f"error: {e}", file=sys.stderr)
+        sys.exit(2)
+    except RLCoreError as e:
+        print(f"error: {' '.join(str(e).split())}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)

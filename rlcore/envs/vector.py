@@ -1,0 +1,349 @@
+"""Gymnasium vector environments of every autoreset mode behind one interface.
+
+What the modes do when an episode ends at step t, and what :class:`VectorAdapter` makes of it:
+
+=========== ===================================== =========================================== ================
+mode        the env returns at t                  at t + 1                                    invalid rows
+=========== ===================================== =========================================== ================
+NEXT_STEP   last observation of the episode       reset observation; the action was ignored   one an episode
+SAME_STEP   reset observation; the last one is    first step of the next episode              none
+            in ``infos["final_obs"]``
+DISABLED    last observation; the adapter then    first step of the next episode              none
+            resets the ended envs itself
+=========== ===================================== =========================================== ================
+
+The valid rows are the same in all three.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import optree
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+
+from rlcore.errors import ConfigError, RLCoreError, SpecError, nearest
+from rlcore.specs import SpecTree, Tree, from_space
+
+AnyEnv = gym.Env[Any, Any]
+AnyVectorEnv = VectorEnv[Any, Any, Any]
+
+
+# -- making ---------------------------------------------------------------------------------------
+def make_vector(env: str | Callable[[], AnyEnv] | AnyEnv | AnyVectorEnv, num_envs: int = 1) -> AnyVectorEnv:
+    """A vector environment of ``num_envs`` copies, stepped one after the other in this process.
+
+    :param env: a Gymnasium id (``"CartPole-v1"``, ``"module:Id-v0"``), a function that makes one env, one env
+        (for ``num_envs`` 1), or a vector env, which is passed through.
+    :raises ConfigError: for an id that is unknown or whose package is missing, for a ``num_envs`` that does not
+        fit, and for a function that gives the same env twice.
+    """
+    if num_envs < 1:
+        raise ConfigError(f"num_envs is {num_envs}, expected 1 or more")
+    if isinstance(env, VectorEnv):
+        if num_envs not in (1, env.num_envs):
+            raise ConfigError(f"num_envs is {num_envs}, but the vector env given has {env.num_envs}")
+        return env
+    if isinstance(env, str):
+        return _from_id(env, num_envs)
+    if isinstance(env, gym.Env):
+        if num_envs != 1:
+            raise ConfigError(f"num_envs is {num_envs}, but one env was given; give a function that makes one instead")
+        one = env
+        return SyncVectorEnv([lambda: one])
+    if not callable(env):
+        raise ConfigError(f"env is a {type(env).__name__}, expected a Gymnasium id, a function, an env or a vector env")
+    vector: SyncVectorEnv[Any, Any] = SyncVectorEnv([env] * num_envs)
+    if len({id(e.unwrapped) for e in vector.envs}) != num_envs:
+        raise ConfigError("the function given as env returned the same env twice; it must make a new one each time")
+    return vector
+
+
+def _from_id(env_id: str, num_envs: int) -> AnyVectorEnv:
+    try:
+        return gym.make_vec(env_id, num_envs=num_envs, vectorization_mode="sync")
+    except (gym.error.Error, ImportError) as e:
+        reason, hint = " ".join(str(e).split()), nearest(env_id.rpartition(":")[2], gym.registry)
+        if isinstance(e, gym.error.NameNotFound):
+            raise ConfigError(f"Gymnasium knows no environment '{env_id}'.{hint}") from e
+        if isinstance(e, (gym.error.DependencyNotInstalled, gym.error.DeprecatedEnv, ImportError)):
+            hint = ""
+        elif isinstance(e, gym.error.NamespaceNotFound) and "Did you mean" not in reason:
+            hint = ""  # a package that is not installed: any other id is far off
+        raise ConfigError(f"environment '{env_id}' can't be made: {reason}{hint}") from e
+
+
+class KeepFinalObservation(gym.Wrapper[Any, Any, Any, Any]):
+    """Copies the last observation of every episode, so that an env that reuses its buffer does not overwrite it.
+
+    Needed for such an env under SAME_STEP. :class:`VectorAdapter` puts it into a SyncVectorEnv by itself; in an
+    AsyncVectorEnv, whose envs live in other processes, wrap the env where it is made.
+    """
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        if terminated or truncated:
+            observation = copy.deepcopy(observation)
+        return observation, reward, terminated, truncated, info
+
+
+# -- stepping -------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class Steps:
+    """One step of N environments. The arrays are not reused, and not to be written to.
+
+    :ivar next_observation: tree of [N, ...]: after the action; the true last observation where an episode ended.
+    :ivar reward: float32 [N].
+    :ivar terminated: bool [N]: the episode ended for good.
+    :ivar truncated: bool [N]: the episode was cut off (both may be set).
+    :ivar valid: bool [N]: False where the env ignored the action and was reset instead (reward 0, neither
+        terminated nor truncated): no transition.
+    """
+
+    next_observation: Tree
+    reward: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    valid: np.ndarray
+
+
+class VectorAdapter:
+    """Steps a Gymnasium vector env of any autoreset mode.
+
+    :param env: the vector env. ``close`` closes it.
+    :param autoreset_mode: mode of an env that does not name its own in ``metadata["autoreset_mode"]``. None is
+        assumed: a wrong guess would silently join episodes.
+    :raises ConfigError: if the mode is unknown, or contradicts the env's own.
+    :raises SpecError: for an observation or action space that can't be turned into tensors (Text, Graph ...).
+    """
+
+    def __init__(self, env: AnyVectorEnv, *, autoreset_mode: AutoresetMode | str | None = None) -> None:
+        self.env, self.num_envs = env, env.num_envs
+        self.autoreset_mode = _mode(env, autoreset_mode)
+        self.single_observation_spec: SpecTree = from_space(env.single_observation_space)
+        self.single_action_spec: SpecTree = from_space(env.single_action_space)
+        self.observation: Tree = None
+        """What to act on next: tree of [N, ...], never written to again. None before the first reset."""
+        self.seeds: tuple[int, ...] = ()
+        """What the envs were seeded with last: one seed an env, or a single one where the env takes no list."""
+        self._to_env = _converter(env.action_space)
+        self._all_valid = np.ones(self.num_envs, np.bool_)
+        self._all_valid.setflags(write=False)
+        self._pending: np.ndarray | None = None  # bool [N]: will be reset by the next step (NEXT_STEP)
+        self._actions: Tree = None
+        base = env.unwrapped
+        self._takes_seeds = isinstance(base, (SyncVectorEnv, AsyncVectorEnv))
+        self._watch_final = self.autoreset_mode is AutoresetMode.SAME_STEP
+        if self._watch_final and isinstance(base, SyncVectorEnv):
+            base.envs = [KeepFinalObservation(e) for e in base.envs]
+            self._watch_final = False
+        self._stale_autoreset = isinstance(base, AsyncVectorEnv) and not base.shared_memory
+
+    def reset(self, seed: int | None = None) -> Tree:
+        """Start new episodes in all envs.
+
+        :param seed: of all envs; each gets its own, distinct from the others'. ``None`` goes on with the random
+            numbers of the envs, except the first time, when the seeds are drawn from the operating system.
+        :return: observation, tree of [N, ...].
+        """
+        if self._pending is not None and self._stale_autoreset:
+            # Gymnasium 1.4: without shared memory, reset() leaves an AsyncVectorEnv's autoreset flag set, and the
+            # first step after it would be a second reset. Use the flag up.
+            self.env.step(self._actions)
+        seeds: Any = None
+        if seed is not None or not self.seeds:
+            self.seeds = _distinct_seeds(seed, self.num_envs if self._takes_seeds else 1)
+            seeds = list(self.seeds) if self._takes_seeds else self.seeds[0]
+        observation, _ = self.env.reset(seed=seeds)
+        self._pending = None
+        self.observation = _own(observation)
+        return self.observation
+
+    def step(self, actions: Tree) -> Steps:
+        """Take one action in each env.
+
+        :param actions: tree of [N, ...], as the action space is nested.
+        :raises SpecError: if the actions do not fit the action space in nesting, shape or kind of dtype.
+        :raises RLCoreError: before the first ``reset``, or if a SAME_STEP env gives no final observation.
+        """
+        if self.observation is None:
+            raise RLCoreError("step() before reset(): call reset(seed) of the VectorAdapter first")
+        self._actions = self._to_env(actions)
+        raw, raw_reward, raw_terminated, raw_truncated, infos = self.env.step(self._actions)
+        observation: Tree = _own(raw)
+        reward = np.array(raw_reward, np.float32)
+        terminated, truncated = np.array(raw_terminated, np.bool_), np.array(raw_truncated, np.bool_)
+        valid, ended = self._all_valid, terminated | truncated
+        if self._pending is not None:
+            valid = ~self._pending
+            reward[self._pending] = 0
+            terminated &= valid
+            truncated &= valid
+            ended &= valid
+            self._pending = None
+        following = observation
+        if np.count_nonzero(ended):
+            if self.autoreset_mode is AutoresetMode.NEXT_STEP:
+                self._pending = ended
+            elif self.autoreset_mode is AutoresetMode.SAME_STEP:
+                observation = self._with_final(following, infos, ended)
+            else:
+                following = _own(observation)
+                restarted, _ = self.env.reset(options={"reset_mask": ended.copy()})
+                _copy_rows(following, restarted, ended)
+        self.observation = following
+        return Steps(observation, reward, terminated, truncated, valid)
+
+    def close(self) -> None:
+        self.env.close()
+
+    def _with_final(self, reset_observation: Tree, infos: Mapping[str, Any], ended: np.ndarray) -> Tree:
+        """A copy of the observations with the final ones in the rows that ended."""
+        final, has = infos.get("final_obs"), infos.get("_final_obs", ended)
+        if final is None or np.count_nonzero(ended & ~np.asarray(has, np.bool_)):
+            raise RLCoreError(
+                f"{self.env} says it resets in the same step, but infos['final_obs'] lacks the last observation of "
+                f"envs {np.flatnonzero(ended).tolist()} (infos has {sorted(infos)})"
+            )
+        observation = _own(reset_observation)
+        if isinstance(final, np.ndarray) and final.dtype == np.object_:
+            for i in np.flatnonzero(ended):  # one unbatched observation an env
+                _set_row(observation, int(i), final[i])
+        else:
+            _copy_rows(observation, final, ended)
+        if self._watch_final and not _same_rows(observation, self.observation, ended):
+            if _same_rows(observation, reset_observation, ended):
+                warnings.warn(
+                    f"{self.env}: the last observation of an episode equals the first one of the next. If the env reuses "
+                    "its observation buffer, the reset overwrote it: wrap the env in rlcore.envs.KeepFinalObservation",
+                    RuntimeWarning,
+                    stacklevel=3,
+                )
+            self._watch_final = False  # a reused buffer shows at the very first end
+        return observation
+
+
+def _mode(env: AnyVectorEnv, given: AutoresetMode | str | None) -> AutoresetMode:
+    own = (env.metadata or {}).get("autoreset_mode")
+    if own is None and given is None:
+        raise ConfigError(
+            f"{env} does not say how it resets: metadata['autoreset_mode'] is missing; "
+            "set it there, or give autoreset_mode to the VectorAdapter"
+        )
+    modes: list[AutoresetMode] = []
+    for value in (own, given):
+        if value is None:
+            continue
+        try:
+            modes.append(value if isinstance(value, AutoresetMode) else AutoresetMode(value))
+        except ValueError as e:
+            known = ", ".join(repr(m.value) for m in AutoresetMode)
+            raise ConfigError(f"autoreset mode {value!r} of {env} is unknown, expected one of {known}") from e
+    if modes[0] is not modes[-1]:
+        raise ConfigError(f"autoreset_mode is {modes[-1].value}, but {env} says {modes[0].value}")
+    return modes[0]
+
+
+def _distinct_seeds(seed: int | None, count: int) -> tuple[int, ...]:
+    """``count`` different seeds of 31 bits (some envs take no more)."""
+    sequence, size = np.random.SeedSequence(seed), count
+    while True:
+        seeds = list(dict.fromkeys((sequence.generate_state(size) >> 1).tolist()))
+        if len(seeds) >= count:
+            return tuple(seeds[:count])
+        size *= 2
+
+
+def _converter(space: gym.Space[Any]) -> Callable[[Tree], Tree]:
+    """A function that turns a tree of [N, ...] into what an env with this (batched) action space takes."""
+    if isinstance(space, gym.spaces.Dict):
+        by_key = {key: _converter(sub) for key, sub in space.spaces.items()}
+
+        def convert_dict(actions: Tree) -> Tree:
+            if not isinstance(actions, Mapping) or set(actions) != set(by_key):
+                raise SpecError(f"actions: got {type(actions).__name__}, expected a dict with keys {sorted(by_key)}")
+            return {key: convert(actions[key]) for key, convert in by_key.items()}
+
+        return convert_dict
+    if isinstance(space, gym.spaces.Tuple):
+        parts = [_converter(sub) for sub in space.spaces]
+
+        def convert_tuple(actions: Tree) -> Tree:
+            if not isinstance(actions, (tuple, list)) or len(actions) != len(parts):
+                raise SpecError(f"actions: got {type(actions).__name__}, expected a tuple of {len(parts)}")
+            return tuple(convert(a) for convert, a in zip(parts, actions, strict=True))
+
+        return convert_tuple
+    dtype, shape = np.dtype(space.dtype), space.shape
+
+    def convert(actions: Tree) -> Tree:
+        array = np.asarray(actions)
+        if array.shape != shape or not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise SpecError(f"actions: got {array.dtype}{list(array.shape)}, expected {dtype}{list(shape or ())}")
+        return array if array.dtype == dtype else array.astype(dtype)
+
+    return convert
+
+
+# -- trees of arrays ------------------------------------------------------------------------------
+def _own(tree: Tree) -> Tree:
+    if isinstance(tree, np.ndarray):
+        return tree.copy()
+    return optree.tree_map(np.array, tree)
+
+
+def _copy_rows(into: Tree, source: Tree, rows: np.ndarray) -> None:
+    for a, b in zip(optree.tree_leaves(into), optree.tree_leaves(source), strict=True):
+        a[rows] = b[rows]
+
+
+def _set_row(tree: Tree, row: int, value: Any) -> None:
+    if isinstance(tree, np.ndarray):
+        tree[row] = value
+        return
+    for key in tree if isinstance(tree, Mapping) else range(len(tree)):
+        _set_row(tree[key], row, value[key])
+
+
+def _same_rows(a: Tree, b: Tree, rows: np.ndarray) -> bool:
+    pairs = zip(optree.tree_leaves(a), optree.tree_leaves(b), strict=True)
+    return all(np.array_equal(x[rows], y[rows]) for x, y in pairs)
+
+
+class EpisodeStats:
+    """Undiscounted return and length of every episode, over the valid rows.
+
+    :ivar returns: float64 [N], of the running episodes.
+    :ivar lengths: int64 [N], of the running episodes.
+    """
+
+    def __init__(self, num_envs: int) -> None:
+        self.returns, self.lengths = np.zeros(num_envs), np.zeros(num_envs, np.int64)
+
+    def reset(self) -> None:
+        """Forget the running episodes (to be called with ``VectorAdapter.reset``)."""
+        self.returns[:], self.lengths[:] = 0, 0
+
+    def add(self, steps: Steps) -> tuple[list[float], list[int]]:
+        """Count one step of all envs.
+
+        :return: returns and lengths of the episodes that ended, by env; two empty lists if none did.
+        """
+        ended = steps.terminated | steps.truncated
+        if np.count_nonzero(steps.valid) == len(steps.valid):
+            self.returns += steps.reward
+        else:
+            self.returns += np.where(steps.valid, steps.reward, 0)
+            ended &= steps.valid
+        self.lengths += steps.valid
+        if not np.count_nonzero(ended):
+            return [], []
+        finished = self.returns[ended].tolist(), self.lengths[ended].tolist()
+        self.returns[ended], self.lengths[ended] = 0, 0
+        return finished

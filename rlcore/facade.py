@@ -1,0 +1,81 @@
+"""The public functions: train an agent, or make one for a loop of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rlcore.runs.config import resolve
+from rlcore.runs.evaluation import Evaluation, evaluate
+from rlcore.runs.train import Status, TrainResult, run
+from rlcore.runs.weights_file import load_weights, save_weights
+from rlcore.workflows.built_agent import BuiltAgent
+
+__all__ = ["evaluate", "load_weights", "make_agent", "save_weights", "train"]
+
+
+def train(
+    agent: str,
+    *,
+    env: Any,
+    backend: Any = "torch",
+    mode: str | None = None,
+    device: str | None = None,
+    actor_backend: Any = None,
+    executor: str = "local",
+    num_envs: int | None = None,
+    steps: int | None = None,
+    seed: int = 0,
+    evaluation_episodes: int | None = None,
+    config: Mapping[str, Any] | None = None,
+    run_dir: str | Path | None = None,
+    on_status: Callable[[Status], None] | None = None,
+    on_evaluation: Callable[[str, Evaluation], None] | None = None,
+) -> TrainResult:
+    """Train an agent, with a greedy evaluation before and after.
+
+    :param agent: name, e.g. ``dqn``.
+    :param env: a Gymnasium id, or a function that makes an environment.
+    :param backend: name of a graph backend, or a GraphBuilder object.
+    :param mode: ``eager`` or ``static``.
+    :param actor_backend: of the sampler, the learner's if None; ``numpy`` is light and fast for small networks.
+    :param steps: env steps over all envs; the preset's, or 100,000, if None.
+    :param config: settings of the agent, over the preset of the environment and the defaults.
+    :param run_dir: where the run lies; a new folder under ``runs/`` if None.
+    :raises ConfigError: for a setting that is unknown or wrong, before anything starts.
+    :raises RLPluginError: if the backend or executor is missing or broken.
+    """
+    complete, learner, actor = resolve(
+        agent,
+        env,
+        config or {},
+        backend=backend,
+        mode=mode,
+        device=device,
+        actor_backend=actor_backend,
+        executor=executor,
+        num_envs=num_envs,
+        steps=steps,
+        seed=seed,
+        evaluation_episodes=evaluation_episodes,
+    )
+    return run(complete, learner, actor, run_dir=run_dir, on_status=on_status, on_evaluation=on_evaluation)
+
+
+def make_agent(
+    agent: str,
+    *,
+    env: Any,
+    backend: Any = "torch",
+    mode: str | None = None,
+    device: str | None = None,
+    seed: int = 0,
+    config: Mapping[str, Any] | None = None,
+) -> BuiltAgent:
+    """An untrained agent for a loop of one's own: ``agent.act(observation)``, ``agent.update(batch)``.
+
+    Parameters as :func:`train`.
+    """
+    _, recipe, _ = resolve(agent, env, config or {}, backend=backend, mode=mode, device=device, seed=seed)
+    return BuiltAgent(recipe)

@@ -1,0 +1,448 @@
+"""Views of a ComponentGraph: terminal text, Mermaid, Graphviz, HTML and JSON."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from rlcore.component import Component, Variable, walk
+from rlcore.component_graph import ComponentGraph, Edge, Node, NoiseInput
+from rlcore.specs import SpecTree, is_spec
+
+FORMAT_VERSION = 1
+WIDTH = 110
+ROLES = {
+    "trained": "has weights that are learned",
+    "frozen": "copy that is never trained, e.g. a target network",
+    "state": "has variables that are assigned, not learned",
+    "stateless": "has no variables",
+}
+
+
+# -- text of specs -------------------------------------------------------------------------------
+def one_line(text: object) -> str:
+    """Text without line breaks or other control characters."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(text))
+
+
+def spec_text(tree: SpecTree, room: int | None = None) -> str:
+    """A tree of specs on one line; what does not fit into ``room`` characters is left out from the end of its containers."""
+    text = _spec_text(tree, None)
+    if room is None or len(text) <= room:
+        return text
+    for items in (8, 6, 5, 4, 3, 2, 1):
+        text = _spec_text(tree, items)
+        if len(text) <= room:
+            return text
+    return text[: max(room - 1, 0)] + "…"
+
+
+def _spec_text(tree: SpecTree, items: int | None) -> str:
+    if isinstance(tree, Mapping):
+        parts, brackets = [f"{one_line(k)}: {_spec_text(v, items)}" for k, v in tree.items()], "{}"
+    elif isinstance(tree, (tuple, list)):
+        parts, brackets = [_spec_text(v, items) for v in tree], "()" if isinstance(tree, tuple) else "[]"
+    else:
+        return one_line(tree)
+    if items is not None and len(parts) > items:
+        parts[items:] = [f"… {len(parts) - items} more"]
+    return brackets[0] + ", ".join(parts) + brackets[1]
+
+
+def result_text(outputs: SpecTree, room: int | None = None) -> str:
+    return "nothing" if outputs is None else spec_text(outputs, room)
+
+
+def input_text(api: str, inputs: Mapping[str, SpecTree], room: int | None = None) -> str:
+    """``minimize(a: ..., b: ...)``; a plain call has no name, and a single argument neither name nor brackets."""
+    name = "" if api == "__call__" else one_line(api)
+    if len(inputs) == 1:
+        only = spec_text(next(iter(inputs.values())), room)
+        return f"{name}({only})" if name else only
+    return name + "(" + spec_text(dict(inputs), room)[1:-1] + ")"
+
+
+def signature(api: str, inputs: Mapping[str, SpecTree], outputs: SpecTree, room: int | None = None) -> str:
+    """An api's input and output specs on one line."""
+    text = f"{input_text(api, inputs)} -> {result_text(outputs)}"
+    if room is None or len(text) <= room:
+        return text
+    half = max(room // 2 - 4, 12)
+    given = input_text(api, inputs, max(room - 4 - len(result_text(outputs)), half))
+    return f"{given} -> {result_text(outputs, max(room - 4 - len(given), half))}"
+
+
+def shape_text(shape: tuple[int | str, ...]) -> str:
+    return "[" + ", ".join(one_line(d) for d in shape) + "]"
+
+
+def variable_text(variable: Variable) -> str:
+    dtype = "" if variable.dtype == "float32" else variable.dtype
+    return f"{one_line(variable.path.rpartition('.')[2])} {dtype}{shape_text(variable.shape)} = {variable.size:,}"
+
+
+def noise_text(noise: NoiseInput) -> str:
+    where = f" for {one_line(noise.path or 'the root')}" + (f".{noise.api}" if noise.api != "__call__" else "")
+    return f"{one_line(noise.name)}: {noise.noise.kind}{shape_text(noise.shape)}{where}" + (
+        f", call {noise.call + 1}" if noise.call else ""
+    )
+
+
+def plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+# -- structure -----------------------------------------------------------------------------------
+class GraphView:
+    """Nesting and roles of a graph's components: what all views share."""
+
+    def __init__(self, graph: ComponentGraph) -> None:
+        self.graph = graph
+        root = Node("", type(graph.root).__name__)
+        self.nodes: dict[str, Node] = {"": graph.nodes.get("", root), **graph.nodes}
+        self.children: dict[str, list[str]] = {path: [] for path in self.nodes}
+        self.parents: dict[str, str] = {}
+        self.components: dict[str, Component] = {c._path or "": c for _, c in walk(graph.root)}
+        for path in self.nodes:
+            if path:
+                self.parents[path] = parent = self._nearest(path)
+                self.children[parent].append(path)
+        self.ids = {path: f"n{i}" for i, path in enumerate(self.nodes)}
+
+    def _nearest(self, path: str) -> str:
+        """The next component upwards that is part of the graph."""
+        while path:
+            path = path.rpartition(".")[0]
+            if path in self.nodes:
+                break
+        return path
+
+    def name(self, path: str) -> str:
+        """Attribute path from the parent component."""
+        parent = self.parents.get(path, "")
+        return one_line(path[len(parent) + 1 :] if parent else path or self.nodes[""].component)
+
+    def subtree(self, path: str) -> Iterator[str]:
+        yield path
+        for child in self.children[path]:
+            yield from self.subtree(child)
+
+    def variables(self, path: str) -> list[Variable]:
+        """Variables of a component and all below it."""
+        return [v for p in self.subtree(path) for v in self.nodes[p].variables]
+
+    def frozen(self, path: str) -> bool:
+        component = self.components.get(path)
+        return component is not None and component._frozen
+
+    def copy_of(self, path: str) -> str | None:
+        """Path of the component that a frozen one copies."""
+        component = self.components.get(path)
+        return component._drawn_as if component is not None and component._frozen else None
+
+    def role(self, path: str) -> str:
+        """One of ROLES, for a component with all below it."""
+        variables = self.variables(path)
+        if self.frozen(path):
+            return "frozen"
+        if any(v.trainable for v in variables):
+            return "trained"
+        return "state" if variables else "stateless"
+
+    def variable_role(self, path: str, variable: Variable) -> str:
+        return "trained" if variable.trainable else "frozen" if self.frozen(path) else "state"
+
+    def amount(self, path: str) -> str:
+        """How many numbers are in a component and all below it; empty for none."""
+        variables = self.variables(path)
+        trained = sum(v.size for v in variables if v.trainable)
+        if trained or not variables:
+            return f"{trained:,} trained" if trained else ""
+        return f"{sum(v.size for v in variables):,} {self.role(path)}"
+
+    def remarks(self, path: str) -> list[str]:
+        """What else there is to say: whose copy it is, and its other paths."""
+        found = []
+        source, parent = self.copy_of(path), self.parents.get(path, "")
+        if source is not None and not self.frozen(parent):
+            found.append(f"frozen copy of {one_line(source)}")
+        elif self.frozen(path) and not self.frozen(parent):
+            found.append("frozen")
+        if self.nodes[path].aliases:
+            found.append("shared, also at " + ", ".join(map(one_line, self.nodes[path].aliases)))
+        return found
+
+    def root_apis(self) -> list[str]:
+        return list(dict.fromkeys([*self.graph.apis, *self.nodes[""].apis]))
+
+    def calls(self, api: str) -> list[str]:
+        """What a root api calls."""
+        found = []
+        for e in self.graph.edges:
+            if (e.caller, e.caller_api) == ("", api):
+                method = f".{e.callee_api}" if e.callee and e.callee_api != "__call__" else ""
+                found.append(one_line((e.callee or e.callee_api) + method) + (f" x{e.count}" if e.count > 1 else ""))
+        return found
+
+    def call_label(self, edge: Edge, room: int = 34) -> str:
+        """The callee's api, and its input spec where that is short."""
+        inputs = self.nodes[edge.callee].apis.get(edge.callee_api, ({}, None))[0]
+        api = one_line("call" if edge.callee_api == "__call__" else edge.callee_api)
+        text = input_text(api, inputs)
+        text = text if len(text) <= room else f"{api}(…)"
+        return text + (f" ×{edge.count}" if edge.count > 1 else "")
+
+    def totals(self) -> str:
+        values = sum(v.size for v in self.graph.variables)
+        return (
+            f"{plural(len(self.nodes), 'component')}, {plural(self.graph.num_parameters, 'trained parameter')}, "
+            f"{plural(len(self.graph.variables), 'variable')} with {plural(values, 'value')} in all"
+        )
+
+
+# -- terminal ------------------------------------------------------------------------------------
+def to_text(graph: ComponentGraph) -> str:
+    """Root apis, the component tree and the totals, for the terminal."""
+    view = GraphView(graph)
+    lines = [f"{view.nodes[''].component}: root apis", ""]
+    for name, api in graph.apis.items():
+        lines.append(f"  {one_line(name)}")
+        rows = [("in", f"{one_line(n)}: {spec_text(tree)}") for n, tree in api.inputs.items()]
+        rows += [("noise", noise_text(n)) for n in api.noise] + [("out", result_text(api.outputs))]
+        if view.calls(name):
+            rows.append(("calls", ", ".join(view.calls(name))))
+        seen = ""
+        for label, text in rows:
+            lines += _wrapped(f"    {'' if label == seen else label:<7}", text)
+            seen = label
+    lines += ["", "Components", ""]
+    heads = list(_heads(view, "", "", ""))
+    column = 2 + min(max(len(head) for _, head, _ in heads), 46)
+    for path, head, below in heads:
+        node = view.nodes[path]
+        texts = [signature(n, i, o, 2 * WIDTH - 60) for n, (i, o) in node.apis.items()] if path else []
+        if list(node.apis) == ["__call__"] and path and column + len(texts[0]) <= WIDTH:
+            head = f"{head:<{column}}{texts.pop()}"
+        lines.append(head)
+        remarks = view.remarks(path)
+        if path and not view.parents[path] and not node.variables and view.amount(path):
+            remarks.append(f"{view.amount(path)} in all")
+        for role in ROLES:
+            own = [variable_text(v) for v in node.variables if view.variable_role(path, v) == role]
+            texts += [f"{role}: " + ", ".join(own)] if own else []
+        for text in [*texts, "; ".join(remarks)] if remarks else texts:
+            lines += _wrapped(f"{below}  ", text)
+    return "\n".join(line.rstrip() for line in [*lines, "", view.totals()]) + "\n"
+
+
+def _wrapped(lead: str, text: str) -> list[str]:
+    """Lines with a lead, broken between arguments; later ones only keep the lead's vertical bars."""
+    text = re.sub(r"\[[^\[\]]*\]|: | = ", lambda m: m[0].replace(" ", "\xa0"), text)
+    rest = re.sub(r"[^│]", " ", lead) + "  "
+    width = max(WIDTH, len(rest) + 30)
+    lines = textwrap.wrap(text, width, initial_indent=lead, subsequent_indent=rest, break_on_hyphens=False)
+    return [line.replace("\xa0", " ") for line in lines]
+
+
+def _heads(view: GraphView, path: str, lead: str, below: str) -> Iterator[tuple[str, str, str]]:
+    """Per component: its path, its line of the tree, and what stands before further lines of it."""
+    children = view.children[path]
+    title = f"{view.name(path)}: {view.nodes[path].component}" if path else view.nodes[""].component
+    yield path, lead + title, below + ("│" if children else " ")
+    for child in children:
+        last = child == children[-1]
+        yield from _heads(view, child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "))
+
+
+# -- Mermaid -------------------------------------------------------------------------------------
+_STYLES = {
+    "trained": ("#d7ead9", "#3c7d49"),
+    "frozen": ("#d9e6f5", "#3f6fa8"),
+    "state": ("#f6e8cf", "#a6761d"),
+    "stateless": ("#eeeeee", "#888888"),
+}
+
+
+def to_mermaid(graph: ComponentGraph) -> str:
+    """A Mermaid flowchart: subgraphs are nested components, arrows are calls."""
+    view = GraphView(graph)
+    lines = ["flowchart LR"]
+
+    def box(path: str, indent: str) -> None:
+        label, key = _mermaid_label(view, path), view.ids[path]
+        inner = indent + "  " if view.children[path] else indent
+        if view.children[path]:
+            lines.append(f'{indent}subgraph {key}_box["{_mermaid(view.name(path))}"]')
+        if path:
+            lines.append(f'{inner}{key}["{label}"]:::{view.role(path)}')
+        for i, api in enumerate(view.root_apis() if not path else ()):
+            lines.append(f'{inner}api{i}(["{_mermaid(api)}"])')
+        for child in view.children[path]:
+            box(child, inner)
+        if view.children[path]:
+            lines.append(f"{indent}end")
+
+    box("", "  ")
+    ends = _edge_ends(view)
+    for edge in graph.edges:
+        lines.append(f'  {ends(edge)[0]} -->|"{_mermaid(view.call_label(edge))}"| {ends(edge)[1]}')
+    for role, (fill, stroke) in _STYLES.items():
+        lines.append(f"  classDef {role} fill:{fill},stroke:{stroke},color:#1b1b1b")
+    return "\n".join(lines) + "\n"
+
+
+def _mermaid_label(view: GraphView, path: str) -> str:
+    return "<br/>".join(map(_mermaid, _label_lines(view, path)))
+
+
+def _label_lines(view: GraphView, path: str) -> list[str]:
+    """Lines of a component's box: name and class, its variables' size, remarks."""
+    own = f"{view.name(path)}: {view.nodes[path].component}"
+    amount = view.amount(path)
+    return [own, *([amount] if amount else []), *view.remarks(path)]
+
+
+def _mermaid(text: str) -> str:
+    """Text for inside a quoted label: all that Mermaid, Markdown or HTML could read as syntax becomes a character code."""
+    text = re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", "#95;", one_line(text).replace("#", "\0"))
+    return re.sub(r"[^\w ,.:()\[\]{}/=+…×#;-]", lambda m: f"#{ord(m[0]) or 35};", text)
+
+
+def _edge_ends(view: GraphView) -> Callable[[Edge], tuple[str, str]]:
+    """Ids of an edge's two boxes; each root api is a box of its own."""
+    apis = {name: f"api{i}" for i, name in enumerate(view.root_apis())}
+
+    def ends(edge: Edge) -> tuple[str, str]:
+        caller = view.ids[edge.caller] if edge.caller else apis[edge.caller_api]
+        return caller, view.ids[edge.callee] if edge.callee else apis[edge.callee_api]
+
+    return ends
+
+
+# -- Graphviz ------------------------------------------------------------------------------------
+def to_dot(graph: ComponentGraph) -> str:
+    """Graphviz: clusters are nested components, arrows are calls."""
+    view = GraphView(graph)
+    lines = [
+        f"digraph {_quoted(view.nodes[''].component)} {{",
+        '  graph [rankdir=LR, fontname="Helvetica", fontsize=11, nodesep=0.15, ranksep=0.5, color="#999999"];',
+        '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10, height=0.3];',
+        '  edge [fontname="Helvetica", fontsize=8, color="#555555", arrowsize=0.7];',
+    ]
+
+    def box(path: str, indent: str) -> None:
+        inner = indent + "  " if view.children[path] else indent
+        if view.children[path]:
+            lines.append(f"{indent}subgraph cluster_{view.ids[path]} {{")
+            lines.append(f'{inner}label={_quoted(view.name(path))}; labeljust=l; style=rounded; color="#aaaaaa";')
+        fill, stroke = _STYLES[view.role(path)]
+        if path:
+            label = _quoted(*_label_lines(view, path))
+            lines.append(f'{inner}{view.ids[path]} [label={label}, fillcolor="{fill}", color="{stroke}"];')
+        for i, api in enumerate(view.root_apis() if not path else ()):
+            lines.append(f'{inner}api{i} [label={_quoted(api)}, shape=oval, fillcolor="#ffffff", color="#333333"];')
+        for child in view.children[path]:
+            box(child, inner)
+        if view.children[path]:
+            lines.append(f"{indent}}}")
+
+    box("", "  ")
+    ends = _edge_ends(view)
+    for edge in graph.edges:
+        lines.append(f"  {ends(edge)[0]} -> {ends(edge)[1]} [label={_quoted(view.call_label(edge))}];")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _quoted(*lines: str) -> str:
+    """A quoted Graphviz string; several lines are centred."""
+    return '"' + "\\n".join(one_line(t).replace("\\", "\\\\").replace('"', '\\"') for t in lines) + '"'
+
+
+# -- HTML and JSON -------------------------------------------------------------------------------
+def to_html(graph: ComponentGraph) -> str:
+    """One page with the drawn graph and all specs; needs no network."""
+    from rlcore.graph_html import page
+
+    return page(graph)
+
+
+def to_dict(graph: ComponentGraph) -> dict[str, Any]:
+    """JSON-ready: no callables, no tensors. A spec is ``{"shape": [...], "dtype": ...}``."""
+    view = GraphView(graph)
+    values = sum(v.size for v in graph.variables)
+    return {
+        "format_version": FORMAT_VERSION,
+        "root": view.nodes[""].component,
+        "totals": {
+            "components": len(view.nodes),
+            "trained_parameters": graph.num_parameters,
+            "variables": len(graph.variables),
+            "values": values,
+        },
+        "apis": {
+            name: {
+                "inputs": _plain(dict(api.inputs)),
+                "outputs": _plain(api.outputs),
+                "noise": [
+                    {
+                        "path": n.path,
+                        "api": n.api,
+                        "name": n.name,
+                        "call": n.call,
+                        "kind": n.noise.kind,
+                        **_plain(n.spec),
+                    }
+                    for n in api.noise
+                ],
+            }
+            for name, api in graph.apis.items()
+        },
+        "components": [
+            {
+                "path": path,
+                "component": node.component,
+                "parent": view.parents.get(path),
+                "aliases": list(node.aliases),
+                "role": view.role(path),
+                "copy_of": view.copy_of(path),
+                "apis": {n: {"inputs": _plain(dict(i)), "outputs": _plain(o)} for n, (i, o) in node.apis.items()},
+                "variables": [
+                    {
+                        "path": v.path,
+                        "shape": [int(d) for d in v.shape],
+                        "dtype": v.dtype,
+                        "size": v.size,
+                        "trainable": v.trainable,
+                        "init_path": v.init_path,
+                    }
+                    for v in node.variables
+                ],
+            }
+            for path, node in view.nodes.items()
+        ],
+        "edges": [
+            {
+                "caller": e.caller,
+                "caller_api": e.caller_api,
+                "callee": e.callee,
+                "callee_api": e.callee_api,
+                "count": e.count,
+            }
+            for e in graph.edges
+        ],
+    }
+
+
+def _plain(tree: Any) -> Any:
+    if is_spec(tree):
+        return {"shape": [d if isinstance(d, str) else int(d) for d in tree.shape], "dtype": tree.dtype}
+    if isinstance(tree, Mapping):
+        return {str(k): _plain(v) for k, v in tree.items()}
+    if isinstance(tree, (tuple, list)):
+        return [_plain(v) for v in tree]
+    if tree is None or isinstance(tree, (bool, int, str)) or (isinstance(tree, float) and math.isfinite(tree)):
+        return tree
+    return str(tree)

@@ -1,0 +1,1 @@
+"""Runs: settings, the run directory, metrics, evaluation."""

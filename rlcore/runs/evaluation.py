@@ -1,0 +1,55 @@
+"""Greedy evaluation in environments of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rlcore.envs.vector import EpisodeStats, VectorAdapter, make_vector
+from rlcore.workflows.built_agent import BuiltAgent
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Undiscounted returns and lengths (env steps) of whole episodes."""
+
+    returns: list[float]
+    lengths: list[int]
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.returns))
+
+    @property
+    def std(self) -> float:
+        return float(np.std(self.returns))
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f} ± {self.std:.1f} over {len(self.returns)} episodes"
+
+
+def evaluate(agent: BuiltAgent, env: Any, *, episodes: int, seed: int, num_envs: int | None = None) -> Evaluation:
+    """Run whole greedy episodes; training is not touched.
+
+    Each env plays a fixed number of them: counting the first to end would favour the short ones.
+    """
+    num_envs = min(episodes, 20) if num_envs is None else num_envs
+    adapter = VectorAdapter(make_vector(env, num_envs))
+    left = np.full(adapter.num_envs, episodes // adapter.num_envs)
+    left[: episodes % adapter.num_envs] += 1
+    stats, returns, lengths = EpisodeStats(adapter.num_envs), [], []
+    try:
+        adapter.reset(seed)
+        while left.any():
+            steps = adapter.step(agent.act(adapter.observation))
+            ended = np.flatnonzero((steps.terminated | steps.truncated) & steps.valid)
+            for i, (total, length) in zip(ended, stats.add(steps), strict=True):
+                if left[i]:
+                    left[i] -= 1
+                    returns.append(total)
+                    lengths.append(length)
+    finally:
+        adapter.close()
+    return Evaluation(returns, lengths)

@@ -1,0 +1,92 @@
+"""The run directory: config.yaml, manifest.json, metrics.csv, weights.safetensors."""
+
+from __future__ import annotations
+
+import csv
+import json
+import platform
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlcore.runs.config import RunConfig
+
+PACKAGES = ("rlcore", "rl-torch", "rl-tf", "numpy", "gymnasium", "torch", "tensorflow", "tensorflow-cpu", "optree", "autograd")
+
+
+class RunDir:
+    """Made when the run starts, after every setting was checked."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, config: RunConfig, path: str | Path | None = None) -> RunDir:
+        """:param path: must not exist yet or be empty; ``runs/AGENT-ENV-TIME-sSEED`` if None."""
+        if path is None:
+            stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+            name = f"{config.agent}-{_name(config.env)}-{stamp}-s{config.seed}"
+            path, number = Path("runs") / name, 1
+            while path.exists():
+                number += 1
+                path = Path("runs") / f"{name}-{number}"
+        path = Path(path)
+        path.mkdir(parents=True, exist_ok=True)
+        run = cls(path)
+        plain = config.model_dump() | {"env": _name(config.env), "backend": _name(config.backend)}
+        plain["actor_backend"] = None if config.actor_backend is None else _name(config.actor_backend)
+        (path / "config.yaml").write_text(yaml.safe_dump(_plain(plain), sort_keys=False))
+        run.write_json("manifest.json", {
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            "python": sys.version.split()[0],
+            "machine": platform.machine(),
+            "system": platform.system(),
+            "packages": {p: v for p in PACKAGES if (v := _version(p))},
+            "seed": config.seed,
+        })  # fmt: skip
+        return run
+
+    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
+        (self.path / name).write_text(json.dumps(value, indent=2) + "\n")
+
+
+class MetricsFile:
+    """Rows of numbers; the columns are fixed by name, so that no row shifts."""
+
+    COLUMNS = ("env_steps", "updates", "seconds", "episodes", "return_mean", "length_mean", "loss", "q_mean", "grad_norm")
+
+    def __init__(self, path: Path) -> None:
+        self._file = open(path, "w", newline="")
+        self._writer = csv.DictWriter(self._file, self.COLUMNS, extrasaction="ignore")
+        self._writer.writeheader()
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        self._writer.writerow(row)
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _name(value: Any) -> str:
+    return value.replace("/", "_") if isinstance(value, str) else getattr(value, "name", None) or getattr(value, "__name__", type(value).__name__)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value

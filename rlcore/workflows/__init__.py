@@ -1,0 +1,1 @@
+"""How roles work together, in terms of the executor contract alone."""
