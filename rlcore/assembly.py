@@ -134,7 +134,8 @@ class _Assembly:
                     edges[key] = edges.get(key, 0) + 1
             root_call = calls[0]
             outputs = self.merge(root_call.outputs, calls_2[0].outputs)
-            apis[api_name] = ApiGraph(api_name, dict(specs), outputs, tuple(noise))
+            reached = frozenset(c.path for c in calls)
+            apis[api_name] = ApiGraph(api_name, dict(specs), outputs, tuple(noise), reached)
         ordered: dict[str, Node] = {}
         for path, component in self.adopted.items():
             if path in nodes or component._bindings:

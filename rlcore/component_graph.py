@@ -32,12 +32,16 @@ class NoiseInput:
 
 @dataclass(frozen=True)
 class ApiGraph:
-    """A root api: named input spec trees, output spec tree, and its noise in the order in which it is used."""
+    """A root api: named input spec trees, output spec tree, and its noise in the order in which it is used.
+
+    :ivar reached: paths of the components that it calls, itself among them.
+    """
 
     name: str
     inputs: Mapping[str, SpecTree]
     outputs: SpecTree
     noise: tuple[NoiseInput, ...]
+    reached: frozenset[str]
 
 
 @dataclass

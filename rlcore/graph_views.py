@@ -269,13 +269,15 @@ _STYLES = {
 def to_mermaid(graph: ComponentGraph) -> str:
     """A Mermaid flowchart: subgraphs are nested components, arrows are calls."""
     view = GraphView(graph)
-    lines = ["flowchart LR"]
+    lines, boxes = ["flowchart LR"], []
 
     def box(path: str, indent: str) -> None:
         label, key = _mermaid_label(view, path), view.ids[path]
         inner = indent + "  " if view.children[path] else indent
         if view.children[path]:
             lines.append(f'{indent}subgraph {key}_box["{_mermaid(view.name(path))}"]')
+            lines.append(f"{inner}direction LR")
+            boxes.append(f"{key}_box")
         if path:
             lines.append(f'{inner}{key}["{label}"]:::{view.role(path)}')
         for i, api in enumerate(view.root_apis() if not path else ()):
@@ -291,6 +293,8 @@ def to_mermaid(graph: ComponentGraph) -> str:
         lines.append(f'  {ends(edge)[0]} -->|"{_mermaid(view.call_label(edge))}"| {ends(edge)[1]}')
     for role, (fill, stroke) in _STYLES.items():
         lines.append(f"  classDef {role} fill:{fill},stroke:{stroke},color:#1b1b1b")
+    if boxes:
+        lines += ["  classDef nest fill:none,stroke:#999999", f"  class {','.join(boxes)} nest"]
     return "\n".join(lines) + "\n"
 
 

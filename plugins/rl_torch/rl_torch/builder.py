@@ -95,7 +95,8 @@ class TorchExecutable(Executable):
         return function
 
     def _compile(self, api: ApiGraph, method: Callable[..., Any]) -> Callable[..., Any]:
-        groups, places = self._groups, [(c, a) for g in self._groups for c, a, _ in g.places]
+        groups = [g for g in self._groups if any(c._path in api.reached for c, _, _ in g.places)]
+        places = [(c, a) for g in groups for c, a, _ in g.places]
 
         def body(*args: Any) -> Any:
             for group in groups:
@@ -111,7 +112,10 @@ class TorchExecutable(Executable):
             self.trace_count[api.name] += 1
             return inductor(module, inputs)
 
-        compiled = torch.compile(_own_code(body, api.name), fullgraph=True, backend=compile_graph)
+        # The tree is this build's private copy and nobody changes it, so only the inputs need guards: without
+        # this, checking some hundred attributes takes as long as a small network.
+        options: Any = {"guard_filter_fn": torch.compiler.keep_tensor_guards_unsafe}
+        compiled = torch.compile(_own_code(body, api.name), fullgraph=True, backend=compile_graph, options=options)
         specs = optree.tree_leaves(tuple(api.inputs.values()), is_leaf=is_spec) + [n.spec for n in api.noise]
         no_grad = torch.no_grad
 
