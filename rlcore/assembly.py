@@ -238,7 +238,7 @@ class _Assembly:
                 component=self.name_of(component),
                 api=info.name,
                 given=", ".join(f"{n}: {describe(s)}" for n, s in given.items()),
-                expected=getattr(e, "expected", None),
+                expected=f"a key {e}" if isinstance(e, KeyError) else getattr(e, "expected", None),
             ) from e
 
     @staticmethod

@@ -91,13 +91,15 @@ def api(fn: Any = None, *, noise: Mapping[str, Noise] | None = None) -> Any:
         if parameter is None or parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
             raise TypeError(f"@api {fn.__qualname__}: noise '{name}' must be a keyword-only argument of the method")
 
+    first = next(iter(info.noise))
+
     @functools.wraps(fn)
-    def fed(self: Any, *args: Any, **noise: Any) -> Any:
-        if not noise:
+    def fed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if first not in kwargs:
             if self._noise is None:
                 raise _not_built(self)
-            noise = self._noise[fn.__name__].pop(0)
-        return fn(self, *args, **noise)
+            kwargs.update(self._noise[fn.__name__].pop(0))
+        return fn(self, *args, **kwargs)
 
     fed.__rl_api__ = info  # type: ignore[attr-defined]
     return fed
@@ -282,12 +284,15 @@ def frozen_copy(component: _T) -> _T:
 def _not_built(component: Component) -> NotBuiltError:
     """The error of an api that ran before the build, with the api's name and what it was given."""
     known, api_name, given = apis_of(type(component)), None, None
-    frame: Any = sys._getframe(2)
+    frame: Any = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_name in known and frame.f_locals.get("self") is component:
-            api_name = frame.f_code.co_name
-            inputs = known[api_name].inputs
-            given = ", ".join(f"{n}: {describe(spec_of(frame.f_locals[n]))}" for n in inputs if n in frame.f_locals)
+        values = frame.f_locals
+        name = frame.f_code.co_name if frame.f_code.co_name != "fed" else values["fn"].__name__
+        if name in known and values.get("self") is component:
+            api_name, inputs = name, known[name].inputs
+            if "fed" in frame.f_code.co_name:
+                values = {**dict(zip(inputs, values["args"])), **values["kwargs"]}  # noqa: B905
+            given = ", ".join(f"{n}: {describe(spec_of(values[n]))}" for n in inputs if n in values)
             break
         frame = frame.f_back
     return NotBuiltError(

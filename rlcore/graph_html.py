@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from rlcore.component import Variable
 from rlcore.component_graph import ComponentGraph, Edge
 from rlcore.graph_views import ROLES, GraphView, noise_text, one_line, result_text, shape_text, signature, spec_text
 
 _ROW, _LINE, _GAP, _INDENT = 26, 16, 7, 22  # heights of a box's first and further lines, space between, nesting
 _LEFT, _API, _REACH = 24, 150, 110  # margin, width of a root api's box, room for arrows to the components
 _CHAR, _MONO = 6.9, 6.7  # widths of a character
-_SPEC = 62  # longest spec drawn
+_SPEC = 74  # longest spec drawn
 
 _CSS = """
 :root { color-scheme: light dark; --page: #ffffff; --ink: #1c1f23; --dim: #646b74; --line: #d5d9de; --arrow: #7b838d;
@@ -25,7 +26,7 @@ body { margin: 0 auto; padding: 24px 28px 48px; max-width: 1280px; background: v
 h1 { margin: 0; font-size: 24px; } h2 { margin: 32px 0 8px; font-size: 17px; }
 p { margin: 4px 0; color: var(--dim); }
 code, svg .spec { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: 11px; }
-code { font-size: 12px; overflow-wrap: anywhere; }
+code { font-size: 12px; overflow-wrap: break-word; }
 .wide { overflow-x: auto; }
 svg { display: block; } svg text { fill: var(--ink); font-size: 12px; } svg .name { font-weight: 600; }
 svg .dim, svg .spec { fill: var(--dim); }
@@ -33,8 +34,9 @@ svg rect { fill: var(--page); stroke: var(--line); }
 svg .call { fill: none; stroke: var(--arrow); stroke-width: 1.2; } svg marker path { fill: var(--arrow); }
 table { width: 100%; border-collapse: collapse; }
 th, td { padding: 6px 10px; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-th { color: var(--dim); font-weight: 600; font-size: 12px; } td.number, th.number { text-align: right; white-space: nowrap; }
-td.path { font-weight: 600; overflow-wrap: anywhere; } td small { color: var(--dim); }
+th { color: var(--dim); font-weight: 600; font-size: 12px; } td.line, td.number { white-space: nowrap; }
+.number { text-align: right; }
+td.path { font-weight: 600; } td small { color: var(--dim); }
 .key { display: inline-block; margin: 8px 16px 4px 0; } .role { padding: 1px 8px; border: 1px solid; border-radius: 9px;
   font-size: 12px; white-space: nowrap; }
 """ + "".join(
@@ -87,6 +89,11 @@ def _row(*cells: str) -> str:
     return "<tr>" + "".join(c if c.startswith("<td") else f"<td>{c}</td>" for c in cells) + "</tr>\n"
 
 
+def _variable(variable: Variable) -> str:
+    name = one_line(variable.path.rpartition(".")[2])
+    return f"{name} {variable.dtype}{shape_text(variable.shape)}" + ("" if variable.trainable else ", not trained")
+
+
 def _api_table(view: GraphView) -> str:
     rows = ""
     for name, api in view.graph.apis.items():
@@ -104,17 +111,13 @@ def _component_table(view: GraphView) -> str:
     rows = ""
     for path, node in view.nodes.items():
         remarks = "; ".join(view.remarks(path))
-        title = escape(one_line(path)) or "<i>root</i>"
+        title = escape(one_line(path)).replace(".", ".<wbr>") or "<i>root</i>"
         rows += _row(
             f'<td class="path">{title}' + (f"<br><small>{escape(remarks)}</small>" if remarks else "") + "</td>",
             escape(one_line(node.component)),
             _codes(signature(n, i, o) for n, (i, o) in node.apis.items()) if path else "<small>see above</small>",
             _badge(view.role(path)),
-            _codes(
-                f"{one_line(v.path.rpartition('.')[2])} {v.dtype}{shape_text(v.shape)} {view.variable_role(path, v)}"
-                for v in node.variables
-            ),
-            '<td class="number">' + "<br>".join(f"{v.size:,}" for v in node.variables) + "</td>",
+            '<td class="line">' + _codes(map(_variable, node.variables)) + "</td>",
         )
     heads = "<th>path</th><th>class</th><th>apis</th><th>role</th><th>variables</th>"
     return f'<table><tr>{heads}<th class="number">values</th></tr>\n{rows}</table>'
@@ -279,7 +282,9 @@ class _Drawing:
         x = self.right + 16 + 14 * lane
         api = "call" if edge.callee_api == "__call__" else edge.callee_api
         self.text(x + 5, (start_y + end_y) / 2 + 4, spec_text(api, 16), "spec")
-        return f"M{start_x:.1f} {start_y:.1f} H{x - 5:.1f} Q{x:.1f} {start_y:.1f} {x:.1f} {(start_y + end_y) / 2:.1f} Q{x:.1f} {end_y:.1f} {x - 5:.1f} {end_y:.1f} H{end_x + 1:.1f}"  # noqa: E501
+        middle = (start_y + end_y) / 2
+        out = f"M{start_x:.1f} {start_y:.1f} H{x - 5:.1f} Q{x:.1f} {start_y:.1f} {x:.1f} {middle:.1f}"
+        return f"{out} Q{x:.1f} {end_y:.1f} {x - 5:.1f} {end_y:.1f} H{end_x + 1:.1f}"
 
     def between_apis(self, edge: Edge) -> str:
         """On the left: a root api that calls another."""

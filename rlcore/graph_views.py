@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from rlcore.component import Component, Variable, walk
@@ -14,6 +15,7 @@ from rlcore.specs import SpecTree, is_spec
 
 FORMAT_VERSION = 1
 WIDTH = 110
+_VARIABLE = ("path", "shape", "dtype", "size", "trainable", "init_path")
 ROLES = {
     "trained": "has weights that are learned",
     "frozen": "copy that is never trained, e.g. a target network",
@@ -29,40 +31,38 @@ def one_line(text: object) -> str:
 
 
 def spec_text(tree: SpecTree, room: int | None = None) -> str:
-    """A tree of specs on one line; what does not fit into ``room`` characters is left out from the end of its containers."""
-    text = _spec_text(tree, None)
-    if room is None or len(text) <= room:
-        return text
-    for items in (8, 6, 5, 4, 3, 2, 1):
-        text = _spec_text(tree, items)
-        if len(text) <= room:
+    """A tree of specs on one line. To fit ``room`` characters, first what is nested deep is left out, then what comes last."""
+    text = _spec_text(tree, 1000, 1000)
+    for depth, items in ((2, 1000), (1, 1000), (1, 8), (1, 6), (1, 4), (1, 3), (1, 2), (1, 1)):
+        if room is None or len(text) <= room:
             return text
-    return text[: max(room - 1, 0)] + "…"
+        text = _spec_text(tree, depth, items)
+    return text if room is None or len(text) <= room else text[: max(room - 1, 0)] + "…"
 
 
-def _spec_text(tree: SpecTree, items: int | None) -> str:
+def _spec_text(tree: SpecTree, depth: int, items: int) -> str:
     if isinstance(tree, Mapping):
-        parts, brackets = [f"{one_line(k)}: {_spec_text(v, items)}" for k, v in tree.items()], "{}"
+        parts, brackets = [f"{one_line(k)}: {_spec_text(v, depth - 1, items)}" for k, v in tree.items()], "{}"
     elif isinstance(tree, (tuple, list)):
-        parts, brackets = [_spec_text(v, items) for v in tree], "()" if isinstance(tree, tuple) else "[]"
+        parts, brackets = [_spec_text(v, depth - 1, items) for v in tree], "()" if isinstance(tree, tuple) else "[]"
     else:
         return one_line(tree)
-    if items is not None and len(parts) > items:
+    if len(parts) > items:
         parts[items:] = [f"… {len(parts) - items} more"]
-    return brackets[0] + ", ".join(parts) + brackets[1]
+    return brackets[0] + ("…" if parts and depth <= 0 else ", ".join(parts)) + brackets[1]
 
 
 def result_text(outputs: SpecTree, room: int | None = None) -> str:
     return "nothing" if outputs is None else spec_text(outputs, room)
 
 
-def input_text(api: str, inputs: Mapping[str, SpecTree], room: int | None = None) -> str:
+def input_text(api: str, inputs: Mapping[str, SpecTree]) -> str:
     """``minimize(a: ..., b: ...)``; a plain call has no name, and a single argument neither name nor brackets."""
     name = "" if api == "__call__" else one_line(api)
     if len(inputs) == 1:
-        only = spec_text(next(iter(inputs.values())), room)
+        only = spec_text(next(iter(inputs.values())))
         return f"{name}({only})" if name else only
-    return name + "(" + spec_text(dict(inputs), room)[1:-1] + ")"
+    return f"{name}({spec_text(dict(inputs))[1:-1]})"
 
 
 def signature(api: str, inputs: Mapping[str, SpecTree], outputs: SpecTree, room: int | None = None) -> str:
@@ -70,9 +70,13 @@ def signature(api: str, inputs: Mapping[str, SpecTree], outputs: SpecTree, room:
     text = f"{input_text(api, inputs)} -> {result_text(outputs)}"
     if room is None or len(text) <= room:
         return text
-    half = max(room // 2 - 4, 12)
-    given = input_text(api, inputs, max(room - 4 - len(result_text(outputs)), half))
-    return f"{given} -> {result_text(outputs, max(room - 4 - len(given), half))}"
+    given, rest = input_text(api, inputs), len(result_text(outputs)) + 4
+    if len(inputs) > 1 and len(given) + min(rest, room // 3) > room:
+        names = one_line(", ".join(inputs))
+        given = f"{'' if api == '__call__' else one_line(api)}({names})"
+    most = max(room - rest, room * 2 // 3)
+    given = given if len(given) <= most else given[: most - 1] + "…"
+    return f"{given} -> {result_text(outputs, max(room - 4 - len(given), 12))}"
 
 
 def shape_text(shape: tuple[int | str, ...]) -> str:
@@ -257,8 +261,8 @@ def _heads(view: GraphView, path: str, lead: str, below: str) -> Iterator[tuple[
         yield from _heads(view, child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "))
 
 
-# -- Mermaid -------------------------------------------------------------------------------------
-_STYLES = {
+# -- Mermaid and Graphviz ------------------------------------------------------------------------
+_STYLES = {  # fill and line
     "trained": ("#d7ead9", "#3c7d49"),
     "frozen": ("#d9e6f5", "#3f6fa8"),
     "state": ("#f6e8cf", "#a6761d"),
@@ -269,99 +273,82 @@ _STYLES = {
 def to_mermaid(graph: ComponentGraph) -> str:
     """A Mermaid flowchart: subgraphs are nested components, arrows are calls."""
     view = GraphView(graph)
-    lines, boxes = ["flowchart LR"], []
-
-    def box(path: str, indent: str) -> None:
-        label, key = _mermaid_label(view, path), view.ids[path]
-        inner = indent + "  " if view.children[path] else indent
-        if view.children[path]:
-            lines.append(f'{indent}subgraph {key}_box["{_mermaid(view.name(path))}"]')
-            lines.append(f"{inner}direction LR")
-            boxes.append(f"{key}_box")
-        if path:
-            lines.append(f'{inner}{key}["{label}"]:::{view.role(path)}')
-        for i, api in enumerate(view.root_apis() if not path else ()):
-            lines.append(f'{inner}api{i}(["{_mermaid(api)}"])')
-        for child in view.children[path]:
-            box(child, inner)
-        if view.children[path]:
+    lines = ["flowchart LR"]
+    for indent, kind, key, path, texts in _boxes(view):
+        label = "<br/>".join(map(_mermaid, texts))
+        if kind == "open":
+            lines += [f'{indent}subgraph {key}["{label}"]', f"{indent}  direction LR"]
+        elif kind == "close":
             lines.append(f"{indent}end")
-
-    box("", "  ")
-    ends = _edge_ends(view)
-    for edge in graph.edges:
-        lines.append(f'  {ends(edge)[0]} -->|"{_mermaid(view.call_label(edge))}"| {ends(edge)[1]}')
-    for role, (fill, stroke) in _STYLES.items():
-        lines.append(f"  classDef {role} fill:{fill},stroke:{stroke},color:#1b1b1b")
-    if boxes:
-        lines += ["  classDef nest fill:none,stroke:#999999", f"  class {','.join(boxes)} nest"]
-    return "\n".join(lines) + "\n"
+        else:
+            lines.append(indent + key + (f'(["{label}"])' if kind == "api" else f'["{label}"]:::{view.role(path)}'))
+    for source, target, label in _arrows(view):
+        lines.append(f'  {source} -->|"{_mermaid(label)}"| {target}')
+    lines += [f"  classDef {r} fill:{fill},stroke:{line},color:#1b1b1b" for r, (fill, line) in _STYLES.items()]
+    nests = ",".join(key for _, kind, key, _, _ in _boxes(view) if kind == "open")
+    return "\n".join([*lines, "  classDef nest fill:none,stroke:#999999", f"  class {nests} nest"]) + "\n"
 
 
-def _mermaid_label(view: GraphView, path: str) -> str:
-    return "<br/>".join(map(_mermaid, _label_lines(view, path)))
-
-
-def _label_lines(view: GraphView, path: str) -> list[str]:
-    """Lines of a component's box: name and class, its variables' size, remarks."""
-    own = f"{view.name(path)}: {view.nodes[path].component}"
-    amount = view.amount(path)
-    return [own, *([amount] if amount else []), *view.remarks(path)]
-
-
-def _mermaid(text: str) -> str:
-    """Text for inside a quoted label: all that Mermaid, Markdown or HTML could read as syntax becomes a character code."""
-    text = re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", "#95;", one_line(text).replace("#", "\0"))
-    return re.sub(r"[^\w ,.:()\[\]{}/=+…×#;-]", lambda m: f"#{ord(m[0]) or 35};", text)
-
-
-def _edge_ends(view: GraphView) -> Callable[[Edge], tuple[str, str]]:
-    """Ids of an edge's two boxes; each root api is a box of its own."""
-    apis = {name: f"api{i}" for i, name in enumerate(view.root_apis())}
-
-    def ends(edge: Edge) -> tuple[str, str]:
-        caller = view.ids[edge.caller] if edge.caller else apis[edge.caller_api]
-        return caller, view.ids[edge.callee] if edge.callee else apis[edge.callee_api]
-
-    return ends
-
-
-# -- Graphviz ------------------------------------------------------------------------------------
 def to_dot(graph: ComponentGraph) -> str:
     """Graphviz: clusters are nested components, arrows are calls."""
     view = GraphView(graph)
     lines = [
         f"digraph {_quoted(view.nodes[''].component)} {{",
-        '  graph [rankdir=LR, fontname="Helvetica", fontsize=11, nodesep=0.15, ranksep=0.5, color="#999999"];',
+        '  graph [rankdir=LR, fontname="Helvetica", fontsize=11, nodesep=0.15, ranksep=0.5];',
         '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10, height=0.3];',
         '  edge [fontname="Helvetica", fontsize=8, color="#555555", arrowsize=0.7];',
     ]
-
-    def box(path: str, indent: str) -> None:
-        inner = indent + "  " if view.children[path] else indent
-        if view.children[path]:
-            lines.append(f"{indent}subgraph cluster_{view.ids[path]} {{")
-            lines.append(f'{inner}label={_quoted(view.name(path))}; labeljust=l; style=rounded; color="#aaaaaa";')
-        fill, stroke = _STYLES[view.role(path)]
-        if path:
-            label = _quoted(*_label_lines(view, path))
-            lines.append(f'{inner}{view.ids[path]} [label={label}, fillcolor="{fill}", color="{stroke}"];')
-        for i, api in enumerate(view.root_apis() if not path else ()):
-            lines.append(f'{inner}api{i} [label={_quoted(api)}, shape=oval, fillcolor="#ffffff", color="#333333"];')
-        for child in view.children[path]:
-            box(child, inner)
-        if view.children[path]:
+    for indent, kind, key, path, texts in _boxes(view):
+        if kind == "open":
+            lines.append(f"{indent}subgraph cluster_{key} {{")
+            lines.append(f'{indent}  label={_quoted(*texts)}; labeljust=l; style=rounded; color="#aaaaaa";')
+        elif kind == "close":
             lines.append(f"{indent}}}")
-
-    box("", "  ")
-    ends = _edge_ends(view)
-    for edge in graph.edges:
-        lines.append(f"  {ends(edge)[0]} -> {ends(edge)[1]} [label={_quoted(view.call_label(edge))}];")
+        else:
+            fill, line = _STYLES[view.role(path)] if kind == "box" else ("#ffffff", "#333333")
+            shape = "shape=oval, " if kind == "api" else ""
+            lines.append(f'{indent}{key} [label={_quoted(*texts)}, {shape}fillcolor="{fill}", color="{line}"];')
+    lines += [f"  {source} -> {target} [label={_quoted(label)}];" for source, target, label in _arrows(view)]
     return "\n".join([*lines, "}"]) + "\n"
 
 
+def _boxes(view: GraphView, path: str = "", indent: str = "  ") -> Iterator[tuple[str, str, str, str, list[str]]]:
+    """What to draw, in nesting order: indent, ``open``, ``close``, ``box`` or ``api``, id, path, lines of the label."""
+    key, name, inner = view.ids[path], view.name(path), indent
+    nested = not path or bool(view.children[path])
+    if nested:
+        inner += "  "
+        yield indent, "open", f"{key}_box", path, [name]
+    if path:
+        size = [view.amount(path)] if view.amount(path) else []
+        yield inner, "box", key, path, [f"{name}: {view.nodes[path].component}", *size, *view.remarks(path)]
+    for api in () if path else view.root_apis():
+        yield inner, "api", _api_id(view, api), path, [api]
+    for child in view.children[path]:
+        yield from _boxes(view, child, inner)
+    if nested:
+        yield indent, "close", f"{key}_box", path, [name]
+
+
+def _arrows(view: GraphView) -> Iterator[tuple[str, str, str]]:
+    """Each call: ids of its two boxes, and its label. Each root api is a box of its own."""
+    for e in view.graph.edges:
+        source = view.ids[e.caller] if e.caller else _api_id(view, e.caller_api)
+        yield source, view.ids[e.callee] if e.callee else _api_id(view, e.callee_api), view.call_label(e)
+
+
+def _api_id(view: GraphView, api: str) -> str:
+    return f"api{view.root_apis().index(api)}"
+
+
+def _mermaid(text: str) -> str:
+    """Text for inside a quoted label: what Mermaid, Markdown or HTML could read as syntax becomes a character code."""
+    text = re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", "#95;", one_line(text).replace("#", "\0"))
+    return re.sub(r"[^\w ,.:()\[\]{}/=+…×#;-]", lambda m: f"#{ord(m[0]) or 35};", text)
+
+
 def _quoted(*lines: str) -> str:
-    """A quoted Graphviz string; several lines are centred."""
+    """A quoted Graphviz string."""
     return '"' + "\\n".join(one_line(t).replace("\\", "\\\\").replace('"', '\\"') for t in lines) + '"'
 
 
@@ -376,67 +363,43 @@ def to_html(graph: ComponentGraph) -> str:
 def to_dict(graph: ComponentGraph) -> dict[str, Any]:
     """JSON-ready: no callables, no tensors. A spec is ``{"shape": [...], "dtype": ...}``."""
     view = GraphView(graph)
-    values = sum(v.size for v in graph.variables)
+    apis = {
+        name: {
+            "inputs": _plain(dict(api.inputs)),
+            "outputs": _plain(api.outputs),
+            "noise": [
+                {"path": n.path, "api": n.api, "name": n.name, "call": n.call, "kind": n.noise.kind, **_plain(n.spec)}
+                for n in api.noise
+            ],
+        }
+        for name, api in graph.apis.items()
+    }
+    components = [
+        {
+            "path": path,
+            "component": node.component,
+            "parent": view.parents.get(path),
+            "aliases": list(node.aliases),
+            "role": view.role(path),
+            "copy_of": view.copy_of(path),
+            "apis": {n: {"inputs": _plain(dict(i)), "outputs": _plain(o)} for n, (i, o) in node.apis.items()},
+            "variables": [{k: _plain(getattr(v, k)) for k in _VARIABLE} for v in node.variables],
+        }
+        for path, node in view.nodes.items()
+    ]
+    totals = {
+        "components": len(view.nodes),
+        "trained_parameters": graph.num_parameters,
+        "variables": len(graph.variables),
+        "values": sum(v.size for v in graph.variables),
+    }
     return {
         "format_version": FORMAT_VERSION,
         "root": view.nodes[""].component,
-        "totals": {
-            "components": len(view.nodes),
-            "trained_parameters": graph.num_parameters,
-            "variables": len(graph.variables),
-            "values": values,
-        },
-        "apis": {
-            name: {
-                "inputs": _plain(dict(api.inputs)),
-                "outputs": _plain(api.outputs),
-                "noise": [
-                    {
-                        "path": n.path,
-                        "api": n.api,
-                        "name": n.name,
-                        "call": n.call,
-                        "kind": n.noise.kind,
-                        **_plain(n.spec),
-                    }
-                    for n in api.noise
-                ],
-            }
-            for name, api in graph.apis.items()
-        },
-        "components": [
-            {
-                "path": path,
-                "component": node.component,
-                "parent": view.parents.get(path),
-                "aliases": list(node.aliases),
-                "role": view.role(path),
-                "copy_of": view.copy_of(path),
-                "apis": {n: {"inputs": _plain(dict(i)), "outputs": _plain(o)} for n, (i, o) in node.apis.items()},
-                "variables": [
-                    {
-                        "path": v.path,
-                        "shape": [int(d) for d in v.shape],
-                        "dtype": v.dtype,
-                        "size": v.size,
-                        "trainable": v.trainable,
-                        "init_path": v.init_path,
-                    }
-                    for v in node.variables
-                ],
-            }
-            for path, node in view.nodes.items()
-        ],
-        "edges": [
-            {
-                "caller": e.caller,
-                "caller_api": e.caller_api,
-                "callee": e.callee,
-                "callee_api": e.callee_api,
-                "count": e.count,
-            }
-            for e in graph.edges
-        ],
+        "totals": totals,
+        "apis": apis,
+        "components": components,
+        "edges": [asdict(edge) for edge in graph.edges],
     }
 
 

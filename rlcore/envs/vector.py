@@ -80,10 +80,10 @@ def _from_id(env_id: str, num_envs: int) -> AnyVectorEnv:
 
 
 class KeepFinalObservation(gym.Wrapper[Any, Any, Any, Any]):
-    """Copies the last observation of every episode, so that an env that reuses its buffer does not overwrite it.
+    """Copies the last observation of an episode, which under SAME_STEP an env that reuses its buffer overwrites.
 
-    Needed for such an env under SAME_STEP. :class:`VectorAdapter` puts it into a SyncVectorEnv by itself; in an
-    AsyncVectorEnv, whose envs live in other processes, wrap the env where it is made.
+    :class:`VectorAdapter` puts it into a SyncVectorEnv by itself. The envs of an AsyncVectorEnv live in other
+    processes: wrap them where they are made.
     """
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -132,7 +132,7 @@ class VectorAdapter:
         """What to act on next: tree of [N, ...], never written to again. None before the first reset."""
         self.seeds: tuple[int, ...] = ()
         """What the envs were seeded with last: one seed an env, or a single one where the env takes no list."""
-        self._to_env = _converter(env.action_space)
+        self._action_space = env.action_space
         self._all_valid = np.ones(self.num_envs, np.bool_)
         self._all_valid.setflags(write=False)
         self._pending: np.ndarray | None = None  # bool [N]: will be reset by the next step (NEXT_STEP)
@@ -141,7 +141,7 @@ class VectorAdapter:
         self._takes_seeds = isinstance(base, (SyncVectorEnv, AsyncVectorEnv))
         self._watch_final = self.autoreset_mode is AutoresetMode.SAME_STEP
         if self._watch_final and isinstance(base, SyncVectorEnv):
-            base.envs = [KeepFinalObservation(e) for e in base.envs]
+            base.envs = [e if isinstance(e, KeepFinalObservation) else KeepFinalObservation(e) for e in base.envs]
             self._watch_final = False
         self._stale_autoreset = isinstance(base, AsyncVectorEnv) and not base.shared_memory
 
@@ -174,7 +174,7 @@ class VectorAdapter:
         """
         if self.observation is None:
             raise RLCoreError("step() before reset(): call reset(seed) of the VectorAdapter first")
-        self._actions = self._to_env(actions)
+        self._actions = _to_env(self._action_space, actions)
         raw, raw_reward, raw_terminated, raw_truncated, infos = self.env.step(self._actions)
         observation: Tree = _own(raw)
         reward = np.array(raw_reward, np.float32)
@@ -236,15 +236,10 @@ def _mode(env: AnyVectorEnv, given: AutoresetMode | str | None) -> AutoresetMode
             f"{env} does not say how it resets: metadata['autoreset_mode'] is missing; "
             "set it there, or give autoreset_mode to the VectorAdapter"
         )
-    modes: list[AutoresetMode] = []
-    for value in (own, given):
-        if value is None:
-            continue
-        try:
-            modes.append(value if isinstance(value, AutoresetMode) else AutoresetMode(value))
-        except ValueError as e:
-            known = ", ".join(repr(m.value) for m in AutoresetMode)
-            raise ConfigError(f"autoreset mode {value!r} of {env} is unknown, expected one of {known}") from e
+    try:
+        modes = [AutoresetMode(value) for value in (own, given) if value is not None]
+    except ValueError as e:
+        raise ConfigError(f"{env}: {e}, expected one of {', '.join(m.value for m in AutoresetMode)}") from e
     if modes[0] is not modes[-1]:
         raise ConfigError(f"autoreset_mode is {modes[-1].value}, but {env} says {modes[0].value}")
     return modes[0]
@@ -260,35 +255,20 @@ def _distinct_seeds(seed: int | None, count: int) -> tuple[int, ...]:
         size *= 2
 
 
-def _converter(space: gym.Space[Any]) -> Callable[[Tree], Tree]:
-    """A function that turns a tree of [N, ...] into what an env with this (batched) action space takes."""
+def _to_env(space: gym.Space[Any], actions: Tree) -> Tree:
+    """A tree of [N, ...] as an env with this (batched) action space takes it."""
     if isinstance(space, gym.spaces.Dict):
-        by_key = {key: _converter(sub) for key, sub in space.spaces.items()}
-
-        def convert_dict(actions: Tree) -> Tree:
-            if not isinstance(actions, Mapping) or set(actions) != set(by_key):
-                raise SpecError(f"actions: got {type(actions).__name__}, expected a dict with keys {sorted(by_key)}")
-            return {key: convert(actions[key]) for key, convert in by_key.items()}
-
-        return convert_dict
+        if not isinstance(actions, Mapping) or set(actions) != set(space.spaces):
+            raise SpecError(f"actions: got {type(actions).__name__}, expected a dict with keys {sorted(space.spaces)}")
+        return {key: _to_env(sub, actions[key]) for key, sub in space.spaces.items()}
     if isinstance(space, gym.spaces.Tuple):
-        parts = [_converter(sub) for sub in space.spaces]
-
-        def convert_tuple(actions: Tree) -> Tree:
-            if not isinstance(actions, (tuple, list)) or len(actions) != len(parts):
-                raise SpecError(f"actions: got {type(actions).__name__}, expected a tuple of {len(parts)}")
-            return tuple(convert(a) for convert, a in zip(parts, actions, strict=True))
-
-        return convert_tuple
-    dtype, shape = np.dtype(space.dtype), space.shape
-
-    def convert(actions: Tree) -> Tree:
-        array = np.asarray(actions)
-        if array.shape != shape or not np.can_cast(array.dtype, dtype, "same_kind"):
-            raise SpecError(f"actions: got {array.dtype}{list(array.shape)}, expected {dtype}{list(shape or ())}")
-        return array if array.dtype == dtype else array.astype(dtype)
-
-    return convert
+        if not isinstance(actions, (tuple, list)) or len(actions) != len(space.spaces):
+            raise SpecError(f"actions: got {type(actions).__name__}, expected a tuple of {len(space.spaces)}")
+        return tuple(map(_to_env, space.spaces, actions))
+    array, dtype, shape = np.asarray(actions), np.dtype(space.dtype), space.shape
+    if array.shape != shape or not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise SpecError(f"actions: got {array.dtype}{list(array.shape)}, expected {dtype}{list(shape or ())}")
+    return array.astype(dtype, copy=False)
 
 
 # -- trees of arrays ------------------------------------------------------------------------------
