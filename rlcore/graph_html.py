@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from html import escape
 
 from rlcore.component import Variable
 from rlcore.component_graph import ComponentGraph, Edge
-from rlcore.graph_views import ROLES, GraphView, noise_text, one_line, result_text, shape_text, signature, spec_text
+from rlcore.graph_views import (
+    ROLES,
+    GraphView,
+    noise_text,
+    one_line,
+    result_text,
+    shape_text,
+    signature,
+    spec_text,
+    tied,
+)
 
 _ROW, _LINE, _GAP, _INDENT = 26, 16, 7, 22  # heights of a box's first and further lines, space between, nesting
 _LEFT, _API, _REACH = 24, 150, 110  # margin, width of a root api's box, room for arrows to the components
@@ -34,9 +45,9 @@ svg rect { fill: var(--page); stroke: var(--line); }
 svg .call { fill: none; stroke: var(--arrow); stroke-width: 1.2; } svg marker path { fill: var(--arrow); }
 table { width: 100%; border-collapse: collapse; }
 th, td { padding: 6px 10px; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-th { color: var(--dim); font-weight: 600; font-size: 12px; } td.line, td.number { white-space: nowrap; }
+th { color: var(--dim); font-weight: 600; font-size: 12px; } td.line { white-space: nowrap; }
 .number { text-align: right; }
-td.path { font-weight: 600; } td small { color: var(--dim); }
+td.path { font-weight: 600; } .parts td.path { min-width: 290px; } td small { color: var(--dim); }
 .key { display: inline-block; margin: 8px 16px 4px 0; } .role { padding: 1px 8px; border: 1px solid; border-radius: 9px;
   font-size: 12px; white-space: nowrap; }
 """ + "".join(
@@ -62,7 +73,7 @@ def page(graph: ComponentGraph) -> str:
 <h1>{name}</h1>
 <p>{escape(view.totals())}</p>
 <h2>Component graph</h2>
-<p>A box inside another is a part of it; an arrow is a call. Beside each name: the specs of what goes in and comes out.</p>
+<p>A box inside another is a part of it, an arrow is a call. Beside each name: specs of what goes in and comes out.</p>
 <div>{keys}</div>
 <div class="wide">
 {_Drawing(view).svg()}
@@ -82,24 +93,24 @@ def _badge(role: str) -> str:
 
 
 def _codes(texts: Iterable[str]) -> str:
-    return "<br>".join(f"<code>{escape(t)}</code>" for t in texts)
+    return "<br>".join(f"<code>{escape(tied(t))}</code>" for t in texts)
 
 
 def _row(*cells: str) -> str:
     return "<tr>" + "".join(c if c.startswith("<td") else f"<td>{c}</td>" for c in cells) + "</tr>\n"
 
 
-def _variable(variable: Variable) -> str:
-    name = one_line(variable.path.rpartition(".")[2])
-    return f"{name} {variable.dtype}{shape_text(variable.shape)}" + ("" if variable.trainable else ", not trained")
+def _variable(view: GraphView, path: str, variable: Variable) -> str:
+    name, role = one_line(variable.path.rpartition(".")[2]), view.variable_role(path, variable)
+    return f"{name} {variable.dtype}{shape_text(variable.shape)}" + (f" {role}" if role != view.role(path) else "")
 
 
 def _api_table(view: GraphView) -> str:
-    rows = ""
+    rows, inputs = "", view.inputs()
     for name, api in view.graph.apis.items():
         rows += _row(
             f'<td class="path">{escape(one_line(name))}</td>',
-            _codes(f"{one_line(n)}: {spec_text(tree)}" for n, tree in api.inputs.items()),
+            _codes(inputs[name]),
             _codes(map(noise_text, api.noise)),
             _codes([result_text(api.outputs)]),
             _codes(view.calls(name)),
@@ -111,16 +122,17 @@ def _component_table(view: GraphView) -> str:
     rows = ""
     for path, node in view.nodes.items():
         remarks = "; ".join(view.remarks(path))
-        title = escape(one_line(path)).replace(".", ".<wbr>") or "<i>root</i>"
+        title = re.sub(r"\.(?=\D)", ".<wbr>", escape(one_line(path))) or "<i>root</i>"
         rows += _row(
             f'<td class="path">{title}' + (f"<br><small>{escape(remarks)}</small>" if remarks else "") + "</td>",
             escape(one_line(node.component)),
             _codes(signature(n, i, o) for n, (i, o) in node.apis.items()) if path else "<small>see above</small>",
             _badge(view.role(path)),
-            '<td class="line">' + _codes(map(_variable, node.variables)) + "</td>",
+            '<td class="line">' + _codes(_variable(view, path, v) for v in node.variables) + "</td>",
+            '<td class="line number">' + _codes(f"{v.size:,}" for v in node.variables) + "</td>",
         )
     heads = "<th>path</th><th>class</th><th>apis</th><th>role</th><th>variables</th>"
-    return f'<table><tr>{heads}<th class="number">values</th></tr>\n{rows}</table>'
+    return f'<table class="parts"><tr>{heads}<th class="number">values</th></tr>\n{rows}</table>'
 
 
 # -- drawing -------------------------------------------------------------------------------------
@@ -179,9 +191,8 @@ class _Drawing:
         found: dict[str, float] = {}
         y = 20.0
         for name in self.view.root_apis():
-            ends = [
-                self.middle(e.callee) for e in self.view.graph.edges if (e.caller, e.caller_api) == ("", name) and e.callee
-            ]
+            calls = [e for e in self.view.graph.edges if (e.caller, e.caller_api) == ("", name)]
+            ends = [self.middle(e.callee) for e in calls if e.callee]
             y = max(y, sum(ends) / len(ends) - 19 if ends else y)
             found[name] = y
             y += 38 + 14
@@ -200,7 +211,7 @@ class _Drawing:
             self.box(path)
         for name, y in self.api_y.items():
             self.api_box(name, y)
-        lanes = 0
+        lane = self.right + 16
         entries: dict[str, int] = {}
         for edge in self.view.graph.edges:
             if edge.caller and edge.callee and self.view.parents.get(edge.callee) == edge.caller:
@@ -209,11 +220,11 @@ class _Drawing:
                 number = entries[edge.callee] = entries.get(edge.callee, 0) + 1
                 self.call(edge, self.from_api(edge, number))
             elif edge.caller and edge.callee:
-                self.call(edge, self.arc(edge, lanes))
-                lanes += 1
+                self.call(edge, self.arc(edge, lane))
+                lane += 14 + (0 if edge.callee_api == "__call__" else _MONO * min(len(edge.callee_api), 16))
             else:
                 self.call(edge, self.between_apis(edge))
-        width, height = self.right + 30 + 14 * max(lanes, 1) + 90, self.bottom + 10
+        width, height = lane + 14, self.bottom + 10
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
             f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="component graph">\n'
@@ -273,15 +284,14 @@ class _Drawing:
         bend = _REACH * 0.55
         return f"M{x} {y:.1f} C{x + bend:.1f} {y:.1f} {end_x - bend:.1f} {end_y:.1f} {end_x:.1f} {end_y:.1f}"
 
-    def arc(self, edge: Edge, lane: int) -> str:
-        """Around the right side, with its label; also to another api of the same component."""
+    def arc(self, edge: Edge, x: float) -> str:
+        """Around the right side at ``x``, with the api's name; also to another api of the same component."""
         start_x, end_x = (self.x[p] + self.width(p) for p in (edge.caller, edge.callee))
         start_y, end_y = self.middle(edge.caller) + 3, self.middle(edge.callee) - 3
         if edge.caller == edge.callee:
             start_y, end_y = start_y - 8, end_y + 10
-        x = self.right + 16 + 14 * lane
-        api = "call" if edge.callee_api == "__call__" else edge.callee_api
-        self.text(x + 5, (start_y + end_y) / 2 + 4, spec_text(api, 16), "spec")
+        if edge.callee_api != "__call__":
+            self.text(x + 5, (start_y + end_y) / 2 + 4, spec_text(edge.callee_api, 16), "spec")
         middle = (start_y + end_y) / 2
         out = f"M{start_x:.1f} {start_y:.1f} H{x - 5:.1f} Q{x:.1f} {start_y:.1f} {x:.1f} {middle:.1f}"
         return f"{out} Q{x:.1f} {end_y:.1f} {x - 5:.1f} {end_y:.1f} H{end_x + 1:.1f}"

@@ -31,9 +31,9 @@ def one_line(text: object) -> str:
 
 
 def spec_text(tree: SpecTree, room: int | None = None) -> str:
-    """A tree of specs on one line. To fit ``room`` characters, first what is nested deep is left out, then what comes last."""
+    """A tree of specs on one line. To fit ``room``, what is nested deep is left out, then what comes last."""
     text = _spec_text(tree, 1000, 1000)
-    for depth, items in ((2, 1000), (1, 1000), (1, 8), (1, 6), (1, 4), (1, 3), (1, 2), (1, 1)):
+    for depth, items in ((2, 1000), (1, 1000), *((1, n) for n in range(9, 0, -1))):
         if room is None or len(text) <= room:
             return text
         text = _spec_text(tree, depth, items)
@@ -70,12 +70,15 @@ def signature(api: str, inputs: Mapping[str, SpecTree], outputs: SpecTree, room:
     text = f"{input_text(api, inputs)} -> {result_text(outputs)}"
     if room is None or len(text) <= room:
         return text
-    given, rest = input_text(api, inputs), len(result_text(outputs)) + 4
-    if len(inputs) > 1 and len(given) + min(rest, room // 3) > room:
-        names = one_line(", ".join(inputs))
-        given = f"{'' if api == '__call__' else one_line(api)}({names})"
+    rest = len(result_text(outputs)) + 4
     most = max(room - rest, room * 2 // 3)
-    given = given if len(given) <= most else given[: most - 1] + "…"
+    given, name = input_text(api, inputs), "" if api == "__call__" else one_line(api)
+    if len(inputs) == 1 and len(given) > most:
+        only = spec_text(next(iter(inputs.values())), most - len(name) - 2)
+        given = f"{name}({only})" if name else only
+    elif len(given) > most:
+        given = f"{name}({one_line(', '.join(inputs))})"
+        given = given if len(given) <= most else given[: most - 1] + "…"
     return f"{given} -> {result_text(outputs, max(room - 4 - len(given), 12))}"
 
 
@@ -89,10 +92,14 @@ def variable_text(variable: Variable) -> str:
 
 
 def noise_text(noise: NoiseInput) -> str:
-    where = f" for {one_line(noise.path or 'the root')}" + (f".{noise.api}" if noise.api != "__call__" else "")
-    return f"{one_line(noise.name)}: {noise.noise.kind}{shape_text(noise.shape)}{where}" + (
-        f", call {noise.call + 1}" if noise.call else ""
-    )
+    api = noise.api if not noise.path else "" if noise.api == "__call__" else f".{noise.api}"
+    call = f", call {noise.call + 1}" if noise.call else ""
+    return one_line(f"{noise.name}: {noise.noise.kind}{shape_text(noise.shape)} for {noise.path}{api}{call}")
+
+
+def tied(text: str) -> str:
+    """With spaces that don't break a line inside shapes and after names."""
+    return re.sub(r"\[[^\[\]]*\]|: | = | in (?=-?\d)", lambda m: m[0].replace(" ", "\xa0"), text)
 
 
 def plural(number: int, noun: str) -> str:
@@ -191,6 +198,28 @@ class GraphView:
                 found.append(one_line((e.callee or e.callee_api) + method) + (f" x{e.count}" if e.count > 1 else ""))
         return found
 
+    def inputs(self) -> dict[str, list[str]]:
+        """Per root api its inputs as text; a long tree of specs that comes again is told once."""
+        told: dict[str, str] = {}
+
+        def lines(api: str, name: str, tree: SpecTree) -> Iterator[str]:
+            text = spec_text(tree)
+            if isinstance(tree, Mapping) and len(text) > 80:
+                if text in told:
+                    text = f"same as {told[text]}"
+                elif any(isinstance(sub, Mapping) for sub in tree.values()):
+                    for key, sub in tree.items():
+                        yield from lines(api, f"{name}.{one_line(key)}", sub)
+                    return
+                else:
+                    told[text] = f"{name} of {one_line(api)}"
+            yield f"{name}: {text}"
+
+        return {
+            n: [line for k, tree in api.inputs.items() for line in lines(n, one_line(k), tree)]
+            for n, api in self.graph.apis.items()
+        }
+
     def call_label(self, edge: Edge, room: int = 34) -> str:
         """The callee's api, and its input spec where that is short."""
         inputs = self.nodes[edge.callee].apis.get(edge.callee_api, ({}, None))[0]
@@ -211,10 +240,10 @@ class GraphView:
 def to_text(graph: ComponentGraph) -> str:
     """Root apis, the component tree and the totals, for the terminal."""
     view = GraphView(graph)
-    lines = [f"{view.nodes[''].component}: root apis", ""]
+    inputs, lines = view.inputs(), [f"{view.nodes[''].component}: root apis", ""]
     for name, api in graph.apis.items():
         lines.append(f"  {one_line(name)}")
-        rows = [("in", f"{one_line(n)}: {spec_text(tree)}") for n, tree in api.inputs.items()]
+        rows = [("in", text) for text in inputs[name]]
         rows += [("noise", noise_text(n)) for n in api.noise] + [("out", result_text(api.outputs))]
         if view.calls(name):
             rows.append(("calls", ", ".join(view.calls(name))))
@@ -228,7 +257,7 @@ def to_text(graph: ComponentGraph) -> str:
     for path, head, below in heads:
         node = view.nodes[path]
         texts = [signature(n, i, o, 2 * WIDTH - 60) for n, (i, o) in node.apis.items()] if path else []
-        if list(node.apis) == ["__call__"] and path and column + len(texts[0]) <= WIDTH:
+        if path and list(node.apis) == ["__call__"] and len(head) < column - 1 and column + len(texts[0]) <= WIDTH:
             head = f"{head:<{column}}{texts.pop()}"
         lines.append(head)
         remarks = view.remarks(path)
@@ -244,10 +273,9 @@ def to_text(graph: ComponentGraph) -> str:
 
 def _wrapped(lead: str, text: str) -> list[str]:
     """Lines with a lead, broken between arguments; later ones only keep the lead's vertical bars."""
-    text = re.sub(r"\[[^\[\]]*\]|: | = ", lambda m: m[0].replace(" ", "\xa0"), text)
     rest = re.sub(r"[^│]", " ", lead) + "  "
     width = max(WIDTH, len(rest) + 30)
-    lines = textwrap.wrap(text, width, initial_indent=lead, subsequent_indent=rest, break_on_hyphens=False)
+    lines = textwrap.wrap(tied(text), width, initial_indent=lead, subsequent_indent=rest, break_on_hyphens=False)
     return [line.replace("\xa0", " ") for line in lines]
 
 

@@ -35,7 +35,6 @@ AnyEnv = gym.Env[Any, Any]
 AnyVectorEnv = VectorEnv[Any, Any, Any]
 
 
-# -- making ---------------------------------------------------------------------------------------
 def make_vector(env: str | Callable[[], AnyEnv] | AnyEnv | AnyVectorEnv, num_envs: int = 1) -> AnyVectorEnv:
     """A vector environment of ``num_envs`` copies, stepped one after the other in this process.
 
@@ -72,10 +71,10 @@ def _from_id(env_id: str, num_envs: int) -> AnyVectorEnv:
         reason, hint = " ".join(str(e).split()), nearest(env_id.rpartition(":")[2], gym.registry)
         if isinstance(e, gym.error.NameNotFound):
             raise ConfigError(f"Gymnasium knows no environment '{env_id}'.{hint}") from e
-        if isinstance(e, (gym.error.DependencyNotInstalled, gym.error.DeprecatedEnv, ImportError)):
+        # Of a package that is not installed, no registered id is near.
+        missing = isinstance(e, gym.error.NamespaceNotFound) and "Did you mean" not in reason
+        if missing or isinstance(e, (gym.error.DependencyNotInstalled, gym.error.DeprecatedEnv, ImportError)):
             hint = ""
-        elif isinstance(e, gym.error.NamespaceNotFound) and "Did you mean" not in reason:
-            hint = ""  # a package that is not installed: any other id is far off
         raise ConfigError(f"environment '{env_id}' can't be made: {reason}{hint}") from e
 
 
@@ -93,24 +92,20 @@ class KeepFinalObservation(gym.Wrapper[Any, Any, Any, Any]):
         return observation, reward, terminated, truncated, info
 
 
-# -- stepping -------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class Steps:
     """One step of N environments. The arrays are not reused, and not to be written to.
 
-    :ivar next_observation: tree of [N, ...]: after the action; the true last observation where an episode ended.
-    :ivar reward: float32 [N].
-    :ivar terminated: bool [N]: the episode ended for good.
-    :ivar truncated: bool [N]: the episode was cut off (both may be set).
-    :ivar valid: bool [N]: False where the env ignored the action and was reset instead (reward 0, neither
-        terminated nor truncated): no transition.
+    ``next_observation`` is the true last one where an episode ended. ``terminated`` (ended for good) and
+    ``truncated`` (cut off) may both be set. ``valid`` is False where the env ignored the action and was reset
+    instead (reward 0, neither terminated nor truncated): no transition.
     """
 
-    next_observation: Tree
-    reward: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
-    valid: np.ndarray
+    next_observation: Tree  # tree of [N, ...]
+    reward: np.ndarray  # float32 [N]
+    terminated: np.ndarray  # bool [N]
+    truncated: np.ndarray  # bool [N]
+    valid: np.ndarray  # bool [N]
 
 
 class VectorAdapter:
@@ -133,17 +128,17 @@ class VectorAdapter:
         self.seeds: tuple[int, ...] = ()
         """What the envs were seeded with last: one seed an env, or a single one where the env takes no list."""
         self._action_space = env.action_space
-        self._all_valid = np.ones(self.num_envs, np.bool_)
-        self._all_valid.setflags(write=False)
+        self._all_valid = np.broadcast_to(np.True_, self.num_envs)
         self._pending: np.ndarray | None = None  # bool [N]: will be reset by the next step (NEXT_STEP)
-        self._actions: Tree = None
         base = env.unwrapped
         self._takes_seeds = isinstance(base, (SyncVectorEnv, AsyncVectorEnv))
         self._watch_final = self.autoreset_mode is AutoresetMode.SAME_STEP
         if self._watch_final and isinstance(base, SyncVectorEnv):
             base.envs = [e if isinstance(e, KeepFinalObservation) else KeepFinalObservation(e) for e in base.envs]
             self._watch_final = False
-        self._stale_autoreset = isinstance(base, AsyncVectorEnv) and not base.shared_memory
+        # Gymnasium 1.4: without shared memory, reset() of an AsyncVectorEnv leaves the autoreset flags set, so that
+        # an env that had just ended ignores the first action after it too, and is reset once more.
+        self._keeps_flags = isinstance(base, AsyncVectorEnv) and not base.shared_memory
 
     def reset(self, seed: int | None = None) -> Tree:
         """Start new episodes in all envs.
@@ -152,16 +147,13 @@ class VectorAdapter:
             numbers of the envs, except the first time, when the seeds are drawn from the operating system.
         :return: observation, tree of [N, ...].
         """
-        if self._pending is not None and self._stale_autoreset:
-            # Gymnasium 1.4: without shared memory, reset() leaves an AsyncVectorEnv's autoreset flag set, and the
-            # first step after it would be a second reset. Use the flag up.
-            self.env.step(self._actions)
         seeds: Any = None
         if seed is not None or not self.seeds:
             self.seeds = _distinct_seeds(seed, self.num_envs if self._takes_seeds else 1)
             seeds = list(self.seeds) if self._takes_seeds else self.seeds[0]
         observation, _ = self.env.reset(seed=seeds)
-        self._pending = None
+        if not self._keeps_flags:
+            self._pending = None
         self.observation = _own(observation)
         return self.observation
 
@@ -174,20 +166,16 @@ class VectorAdapter:
         """
         if self.observation is None:
             raise RLCoreError("step() before reset(): call reset(seed) of the VectorAdapter first")
-        self._actions = _to_env(self._action_space, actions)
-        raw, raw_reward, raw_terminated, raw_truncated, infos = self.env.step(self._actions)
+        acted = self.env.step(_to_env(self._action_space, actions))
+        raw, raw_reward, raw_terminated, raw_truncated, infos = acted
         observation: Tree = _own(raw)
         reward = np.array(raw_reward, np.float32)
         terminated, truncated = np.array(raw_terminated, np.bool_), np.array(raw_truncated, np.bool_)
-        valid, ended = self._all_valid, terminated | truncated
+        valid, following = self._all_valid, observation
         if self._pending is not None:
-            valid = ~self._pending
-            reward[self._pending] = 0
-            terminated &= valid
-            truncated &= valid
-            ended &= valid
-            self._pending = None
-        following = observation
+            valid, reward[self._pending] = ~self._pending, 0
+            terminated, truncated, self._pending = terminated & valid, truncated & valid, None
+        ended = terminated | truncated
         if np.count_nonzero(ended):
             if self.autoreset_mode is AutoresetMode.NEXT_STEP:
                 self._pending = ended
@@ -196,7 +184,7 @@ class VectorAdapter:
             else:
                 following = _own(observation)
                 restarted, _ = self.env.reset(options={"reset_mask": ended.copy()})
-                _copy_rows(following, restarted, ended)
+                _copy_rows(following, restarted, ended, ended)
         self.observation = following
         return Steps(observation, reward, terminated, truncated, valid)
 
@@ -214,28 +202,25 @@ class VectorAdapter:
         observation = _own(reset_observation)
         if isinstance(final, np.ndarray) and final.dtype == np.object_:
             for i in np.flatnonzero(ended):  # one unbatched observation an env
-                _set_row(observation, int(i), final[i])
+                _copy_rows(observation, final[i], i, ...)
         else:
-            _copy_rows(observation, final, ended)
+            _copy_rows(observation, final, ended, ended)
         if self._watch_final and not _same_rows(observation, self.observation, ended):
-            if _same_rows(observation, reset_observation, ended):
-                warnings.warn(
-                    f"{self.env}: the last observation of an episode equals the first one of the next. If the env reuses "
-                    "its observation buffer, the reset overwrote it: wrap the env in rlcore.envs.KeepFinalObservation",
-                    RuntimeWarning,
-                    stacklevel=3,
-                )
             self._watch_final = False  # a reused buffer shows at the very first end
+            if _same_rows(observation, reset_observation, ended):
+                text = (
+                    f"{self.env}: the last observation of an episode equals the first of the next. If the env reuses "
+                    "its buffer, the reset overwrote it: wrap the env in rlcore.envs.KeepFinalObservation"
+                )
+                warnings.warn(text, RuntimeWarning, stacklevel=3)
         return observation
 
 
 def _mode(env: AnyVectorEnv, given: AutoresetMode | str | None) -> AutoresetMode:
     own = (env.metadata or {}).get("autoreset_mode")
     if own is None and given is None:
-        raise ConfigError(
-            f"{env} does not say how it resets: metadata['autoreset_mode'] is missing; "
-            "set it there, or give autoreset_mode to the VectorAdapter"
-        )
+        hint = "set it there, or give autoreset_mode to the VectorAdapter"
+        raise ConfigError(f"{env} does not say how it resets: metadata['autoreset_mode'] is missing; {hint}")
     try:
         modes = [AutoresetMode(value) for value in (own, given) if value is not None]
     except ValueError as e:
@@ -271,59 +256,42 @@ def _to_env(space: gym.Space[Any], actions: Tree) -> Tree:
     return array.astype(dtype, copy=False)
 
 
-# -- trees of arrays ------------------------------------------------------------------------------
 def _own(tree: Tree) -> Tree:
-    if isinstance(tree, np.ndarray):
-        return tree.copy()
-    return optree.tree_map(np.array, tree)
+    return tree.copy() if isinstance(tree, np.ndarray) else optree.tree_map(np.array, tree)
 
 
-def _copy_rows(into: Tree, source: Tree, rows: np.ndarray) -> None:
-    for a, b in zip(optree.tree_leaves(into), optree.tree_leaves(source), strict=True):
-        a[rows] = b[rows]
-
-
-def _set_row(tree: Tree, row: int, value: Any) -> None:
-    if isinstance(tree, np.ndarray):
-        tree[row] = value
+def _copy_rows(into: Tree, source: Tree, rows: Any, source_rows: Any) -> None:
+    if isinstance(into, np.ndarray):
+        into[rows] = np.asarray(source)[source_rows]
         return
-    for key in tree if isinstance(tree, Mapping) else range(len(tree)):
-        _set_row(tree[key], row, value[key])
+    for key in into if isinstance(into, Mapping) else range(len(into)):  # by key: an OrderedDict has its own order
+        _copy_rows(into[key], source[key], rows, source_rows)
 
 
 def _same_rows(a: Tree, b: Tree, rows: np.ndarray) -> bool:
-    pairs = zip(optree.tree_leaves(a), optree.tree_leaves(b), strict=True)
-    return all(np.array_equal(x[rows], y[rows]) for x, y in pairs)
+    return all(map(lambda x, y: np.array_equal(x[rows], y[rows]), optree.tree_leaves(a), optree.tree_leaves(b)))
 
 
 class EpisodeStats:
-    """Undiscounted return and length of every episode, over the valid rows.
+    """Undiscounted return (float64) and length of every episode, over the valid rows of N envs.
 
-    :ivar returns: float64 [N], of the running episodes.
-    :ivar lengths: int64 [N], of the running episodes.
+    :ivar returns: float64 [N], :ivar lengths: int64 [N], both of the running episodes.
     """
 
     def __init__(self, num_envs: int) -> None:
         self.returns, self.lengths = np.zeros(num_envs), np.zeros(num_envs, np.int64)
 
     def reset(self) -> None:
-        """Forget the running episodes (to be called with ``VectorAdapter.reset``)."""
+        """Forget the running episodes; call it with ``VectorAdapter.reset``."""
         self.returns[:], self.lengths[:] = 0, 0
 
-    def add(self, steps: Steps) -> tuple[list[float], list[int]]:
-        """Count one step of all envs.
-
-        :return: returns and lengths of the episodes that ended, by env; two empty lists if none did.
-        """
-        ended = steps.terminated | steps.truncated
-        if np.count_nonzero(steps.valid) == len(steps.valid):
-            self.returns += steps.reward
-        else:
-            self.returns += np.where(steps.valid, steps.reward, 0)
-            ended &= steps.valid
+    def add(self, steps: Steps) -> list[tuple[float, int]]:
+        """Count one step of all envs: (return, length) of each episode that ended with it, by env."""
+        ended = (steps.terminated | steps.truncated) & steps.valid
+        np.add(self.returns, steps.reward, out=self.returns, where=steps.valid)
         self.lengths += steps.valid
         if not np.count_nonzero(ended):
-            return [], []
-        finished = self.returns[ended].tolist(), self.lengths[ended].tolist()
+            return []
+        finished = list(zip(self.returns[ended].tolist(), self.lengths[ended].tolist(), strict=True))
         self.returns[ended], self.lengths[ended] = 0, 0
         return finished

@@ -1,0 +1,1 @@
+"""TensorFlow graph backend of rlcore. Importing this package does not import TensorFlow."""

@@ -1,0 +1,1 @@
+"""PyTorch graph backend of rlcore. Importing this package does not import torch."""
