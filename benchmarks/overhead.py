@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import time
+from itertools import pairwise
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
     os.environ[_name] = "1"
@@ -44,7 +45,7 @@ def arrays(size):
 
 def shapes_of(net):
     sizes = [OBSERVATION, *net, ACTIONS]
-    return [s for a, b in zip(sizes, sizes[1:], strict=False) for s in ((a, b), (b,))]
+    return [s for a, b in pairwise(sizes) for s in ((a, b), (b,))]
 
 
 def weights_of(net):
@@ -71,7 +72,7 @@ class TorchEager(Hand):
 
         def network():
             sizes = [OBSERVATION, *net]
-            layers = [m for a, b in zip(sizes, sizes[1:], strict=False) for m in (nn.Linear(a, b), nn.ReLU())]
+            layers = [m for a, b in pairwise(sizes) for m in (nn.Linear(a, b), nn.ReLU())]
             return nn.Sequential(*layers, nn.Linear(net[-1], ACTIONS))
 
         self.torch, self.online, self.target = torch, network(), network()
@@ -146,7 +147,9 @@ class TorchStatic(Hand):
 
         def run(b):
             with torch.no_grad():
-                return dict(zip(("loss", "grad_norm", "td_error", "q_mean"), compiled(*[b[n] for n in names]), strict=True))
+                return dict(
+                    zip(("loss", "grad_norm", "td_error", "q_mean"), compiled(*[b[n] for n in names]), strict=True)
+                )
 
         def run_act(x):
             with torch.no_grad():
@@ -262,7 +265,15 @@ def measure(name, rounds):
         cases.append(("update", "numpy", lambda: built("update", batch, progress), lambda: hand.numpy_update(batch)))
         for what, way, ours, by_hand in cases:
             us, theirs, ratio = compare(ours, by_hand, rounds)
-            yield {"build": name, "net": label, "what": what, "way": way, "rlcore_us": us, "hand_us": theirs, "ratio": ratio}
+            yield {
+                "build": name,
+                "net": label,
+                "what": what,
+                "way": way,
+                "rlcore_us": us,
+                "hand_us": theirs,
+                "ratio": ratio,
+            }
 
 
 def main():
@@ -277,7 +288,10 @@ def main():
     for name in arguments.only.split(","):
         for row in measure(name, arguments.rounds):
             rows.append(row)
-            print("| {build} | {net} | {what} | {way} | {rlcore_us:.1f} | {hand_us:.1f} | {ratio:.2f} |".format(**row), flush=True)
+            print(
+                "| {build} | {net} | {what} | {way} | {rlcore_us:.1f} | {hand_us:.1f} | {ratio:.2f} |".format(**row),
+                flush=True,
+            )
     print(f"\nworst ratio: {max(r['ratio'] for r in rows):.2f}")
     if arguments.json:
         with open(arguments.json, "w") as file:

@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rlcore.facade import evaluate, load_weights, make_agent, save_weights, train
     from rlcore.assembly import assemble
     from rlcore.component import Component, Normal, Parameters, Uniform, api, frozen_copy
     from rlcore.errors import BuildError, ConfigError, RLCoreError
+    from rlcore.facade import evaluate, load_weights, make_agent, save_weights, train
     from rlcore.plugins.manager import make_executor, make_graph_builder
     from rlcore.specs import TensorSpec
 

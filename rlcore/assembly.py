@@ -174,7 +174,8 @@ class _Assembly:
                 component._path, component.ops = path, self.ops
                 component._noise = _ProbeNoise(self, component)
                 vars(component)["_assembly"] = self
-                component.__class__ = _recording(type(component))
+                cls: Any = type(component)
+                component.__class__ = _recording(cls)
             for name, child in component.children():
                 visit(join(path, name), child)
 
@@ -315,7 +316,9 @@ class _ProbeParameters(Parameters):
     def flat(self) -> Any:  # type: ignore[override]
         values = [np.ravel(getattr(s.component, s.attribute)) for s in slots_of(self)]
         if not values:
-            raise SpecError("its Parameters have no variables yet", expected="an earlier api that builds the components")
+            raise SpecError(
+                "its Parameters have no variables yet", expected="an earlier api that builds the components"
+            )
         return np.concatenate(values)
 
 
@@ -338,7 +341,9 @@ class _ProbeQueue:
         path, drawn = component._path or "", {}
         call = len({n.call for n in assembly.noise if (n.path, n.api) == (path, self.api)})
         for name, noise in apis_of(type(component))[self.api].noise.items():
-            shape = tuple(d if not isinstance(d, str) or d in assembly.sizes else getattr(component, d) for d in noise.shape)
+            shape = tuple(
+                d if not isinstance(d, str) or d in assembly.sizes else getattr(component, d) for d in noise.shape
+            )
             site = NoiseInput(path, self.api, name, call, noise, shape)
             assembly.noise.append(site)
             drawn[name] = noise.sample(assembly.rng, site.spec.concrete(assembly.sizes))
@@ -362,7 +367,7 @@ def _recording(cls: type[Component]) -> type[Component]:
     return type(cls.__name__, (cls,), {**body, "_rl_recording": True, "__module__": cls.__module__})
 
 
-class _ProbeOps(ops_class()):  # type: ignore[misc]
+class _ProbeOps(ops_class()):
     """NumPy's ops; before gradients are taken, the loss runs once so that all it needs is built."""
 
     def __init__(self, assembly: _Assembly) -> None:
@@ -381,5 +386,3 @@ class _ProbeOps(ops_class()):  # type: ignore[misc]
         for call in assembly.calls[len(calls) :]:
             call.built_with = call.built_with or built.pop((call.path, call.api), None)
         return result
-
-

@@ -1,4 +1,4 @@
-"""The contract of a graph backend: GraphBuilder makes an Executable of a ComponentGraph; Weights travel between them."""
+"""The contract of a graph backend: GraphBuilder makes an Executable of a ComponentGraph; Weights go between them."""
 
 from __future__ import annotations
 
@@ -149,7 +149,8 @@ class Executable(ABC):
         out = function(*entry.pack(inputs), *inputs_noise)
         if not isinstance(out, (dict, tuple, list)):
             return None if out is None else self.to_numpy(out)
-        return optree.tree_map(self.to_numpy, out)
+        tree: Any = out
+        return optree.tree_map(self.to_numpy, tree)
 
     def get_weights(self) -> Weights:
         """All trained variables, copied into one buffer; the version grows by one with each call."""
@@ -175,7 +176,9 @@ class Executable(ABC):
         for path, variable in known.items():
             if state[path].shape != variable.shape or state[path].dtype.name != variable.dtype:
                 given = f"{state[path].dtype.name}{list(state[path].shape)}"
-                raise WeightsError(f"variable '{path}': state has {given}, the build {variable.dtype}{list(variable.shape)}")
+                raise WeightsError(
+                    f"variable '{path}': state has {given}, the build {variable.dtype}{list(variable.shape)}"
+                )
         self._write_state(state)
 
 
@@ -184,9 +187,9 @@ class _Entry:
 
     def __init__(self, api: ApiGraph) -> None:
         self.names, self.noise = list(api.inputs), api.noise
-        trees = list(api.inputs.values())
+        trees: Any = tuple(api.inputs.values())
         self.plain = all(is_spec(t) for t in trees)
-        self.specs, self.treespec = optree.tree_flatten(tuple(trees), is_leaf=is_spec)
+        self.specs, self.treespec = optree.tree_flatten(trees, is_leaf=is_spec)
         self.checks = [
             (s, np.dtype(s.dtype), len(s.shape), [(i, d) for i, d in enumerate(s.shape) if isinstance(d, int)])
             for s in self.specs
@@ -202,8 +205,9 @@ class _Entry:
         if self.plain:
             leaves = args
         else:
-            leaves = self.treespec.flatten_up_to(tuple(args))
-        arrays = []
+            tree: Any = tuple(args)
+            leaves = self.treespec.flatten_up_to(tree)
+        arrays: list[np.ndarray] = []
         for leaf, (spec, dtype, rank, fixed) in zip(leaves, self.checks, strict=True):
             a = leaf if type(leaf) is np.ndarray else np.asarray(leaf)
             if a.dtype != dtype and np.can_cast(a.dtype, dtype, "same_kind"):
@@ -217,7 +221,7 @@ class _Entry:
         return {axis: arrays[i].shape[j] for axis, (i, j) in self.where.items()}
 
     def pack(self, leaves: Sequence[Any]) -> Sequence[Any]:
-        return leaves if self.plain else optree.tree_unflatten(self.treespec, leaves)  # type: ignore[arg-type, return-value]
+        return leaves if self.plain else optree.tree_unflatten(self.treespec, leaves)  # type: ignore[return-value]
 
 
 class GraphBuilder(ABC):
@@ -225,7 +229,7 @@ class GraphBuilder(ABC):
 
     name: ClassVar[str]
     capabilities: ClassVar[Capabilities]
-    overrides: Overrides = {}
+    overrides: ClassVar[Overrides] = {}
 
     @property
     @abstractmethod
@@ -265,5 +269,3 @@ class GraphBuilder(ABC):
             has = f"It has: {', '.join(known)}"
             raise ConfigError(f"backend '{self.name}' has no {what} '{value}'.{nearest(value, known)} {has}")
         return value
-
-

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rlcore.ops import Ops
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 Array = Any  # a tensor of whichever backend built the component
 
 
@@ -73,7 +74,7 @@ class ApiInfo:
 @overload
 def api(fn: F) -> F: ...
 @overload
-def api(*, noise: Mapping[str, Noise]) -> Callable[[F], F]: ...
+def api(*, noise: Mapping[str, Noise]) -> Callable[[Callable[..., R]], Callable[..., R]]: ...
 def api(fn: Any = None, *, noise: Mapping[str, Noise] | None = None) -> Any:
     """Mark a method as part of a component's interface: wiring and arithmetic in one.
 
@@ -137,7 +138,7 @@ class Variable:
         return int(np.prod(self.shape))
 
     def draw(self, seed: int) -> np.ndarray:
-        """The initial value: a function of the seed and ``init_path`` alone, so adding a component elsewhere changes nothing."""
+        """The initial value: a function of the seed and ``init_path`` alone, whatever else is in the tree."""
         rng = np.random.default_rng([seed, zlib.crc32(self.init_path.encode())])
         return np.array(self.init(rng, self.shape), dtype=self.dtype).reshape(self.shape)
 
@@ -306,7 +307,7 @@ def _not_built(component: Component) -> NotBuiltError:
 
 
 def spec_of(value: Any) -> Any:
-    """The concrete specs of a tree of arrays; a number or text stands for itself, another object for the name of its type."""
+    """The concrete specs of a tree of arrays; other objects stand for the name of their type, plain values for themselves."""
     if isinstance(value, Mapping):
         return {k: spec_of(v) for k, v in value.items()}
     if isinstance(value, (tuple, list)):
@@ -314,4 +315,6 @@ def spec_of(value: Any) -> Any:
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         dtype = getattr(value.dtype, "name", None) or str(value.dtype).rpartition(".")[2]
         return TensorSpec(tuple(value.shape), dtype)
+    if isinstance(value, Parameters):
+        return "Parameters"
     return value if value is None or isinstance(value, (bool, int, float, str)) else type(value).__name__

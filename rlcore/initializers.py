@@ -67,7 +67,8 @@ def orthogonal(gain: float = 1.0) -> Initializer:
         a = rng.standard_normal((max(rows, columns), min(rows, columns)))
         q, r = np.linalg.qr(a)
         q = q * np.sign(np.diagonal(r))
-        return gain * (q if rows >= columns else q.T).reshape(shape)
+        matrix: np.ndarray = gain * (q if rows >= columns else q.T)
+        return matrix.reshape(shape)
 
     return draw
 

@@ -59,7 +59,8 @@ class TensorSpec:
             raise SpecError(f"dtype {name} is not supported", expected=", ".join(DTYPES))
         object.__setattr__(self, "dtype", name)
         for dim in self.shape:
-            if not (isinstance(dim, str) or (isinstance(dim, (int, np.integer)) and dim >= 0)):
+            length: Any = dim
+            if not (isinstance(dim, str) or (isinstance(length, (int, np.integer)) and length >= 0)):
                 raise SpecError(f"shape entry {dim!r} is neither a length >= 0 nor the name of an axis")
         object.__setattr__(self, "low", _frozen(self.low))
         object.__setattr__(self, "high", _frozen(self.high))
@@ -134,9 +135,9 @@ class TensorSpec:
             inside = np.where(wide, 0, low) * (1 - u) + np.where(wide, 0, high) * u
             return np.where(wide, np.clip(normal, low, high), inside).astype(self.dtype)
         info = np.iinfo(self.dtype)
-        low = info.min if self.low is None else self.low
-        high = info.max if self.high is None else self.high
-        return rng.integers(low, high, shape, dtype=self.dtype, endpoint=True)
+        lowest: Any = info.min if self.low is None else self.low
+        highest: Any = info.max if self.high is None else self.high
+        return rng.integers(lowest, highest, shape, dtype=self.dtype, endpoint=True)
 
     def check(self, array: np.ndarray, name: str = "value") -> None:
         """Raise SpecError unless ``array`` has this dtype, rank and static lengths."""

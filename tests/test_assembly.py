@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+
 from rlcore.assembly import assemble
 from rlcore.component import Component, Normal, Parameters, Uniform, api, frozen_copy
 from rlcore.components.layers import Conv2D, Dense, Embedding
@@ -107,7 +108,10 @@ def test_frozen_copy_starts_equal_and_is_not_trained():
     online, target = test.call(np.ones((2, 4), np.float32))
     np.testing.assert_array_equal(online, target)
     assert [v.trainable for v in test.graph.variables] == [True, True, False, False]
-    assert [e.path for e in test.executable.get_weights().manifest] == ["online.layers.0.kernel", "online.layers.0.bias"]
+    assert [e.path for e in test.executable.get_weights().manifest] == [
+        "online.layers.0.kernel",
+        "online.layers.0.bias",
+    ]
 
 
 def test_initial_values_depend_on_seed_and_path_alone():
@@ -253,6 +257,7 @@ def test_variable_with_a_named_axis():
 
 def test_unknown_api_and_wrong_arguments():
     with pytest.raises(BuildError, match="Did you mean 'update'"):
+
         class Learns(Component):
             @api
             def update(self, x):

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 import rlcore
 
 ROOT = Path(rlcore.__file__).parent
@@ -18,7 +19,7 @@ def files():
         yield from path.rglob("*.py") if path.is_dir() else [path]
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize("path", list(files()), ids=lambda p: str(p.relative_to(ROOT)))
 def test_no_framework_in_the_code(path):
     """Docstrings may say whose default or form a value is; code may not name a framework at all."""
     import ast

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from rlcore.agents.dqn import DQN, DQNConfig
 from rlcore.assembly import assemble
 from rlcore.backend import WeightsError
@@ -60,7 +61,9 @@ def test_outputs_and_one_step(build, case):
     rng = np.random.default_rng(0)
     batch, progress = batch_of(case, rng), np.array(0.25, np.float32)
     close(ours("q_values", batch["observation"]), reference("q_values", batch["observation"]), 1e-5)
-    np.testing.assert_array_equal(ours("act_greedy", batch["observation"]), reference("act_greedy", batch["observation"]))
+    np.testing.assert_array_equal(
+        ours("act_greedy", batch["observation"]), reference("act_greedy", batch["observation"])
+    )
     np.testing.assert_array_equal(
         ours("act", batch["observation"], progress), reference("act", batch["observation"], progress)
     )

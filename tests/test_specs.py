@@ -6,6 +6,7 @@ import pytest
 from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rlcore.errors import SpecError
 from rlcore.specs import TensorSpec, describe, from_space, sample, spec_leaves, to_space, with_axes
 
@@ -81,7 +82,9 @@ def test_check_says_what_came():
         TensorSpec(("B", 4)).check(np.zeros((3, 5)), "obs")
 
 
-@pytest.mark.parametrize("bad", [{"shape": (-1,)}, {"shape": (2.5,)}, {"shape": (), "dtype": "complex64"}, {"shape": (), "dtype": "fluffy"}])
+@pytest.mark.parametrize(
+    "bad", [{"shape": (-1,)}, {"shape": (2.5,)}, {"shape": (), "dtype": "complex64"}, {"shape": (), "dtype": "fluffy"}]
+)
 def test_bad_specs(bad):
     with pytest.raises(SpecError):
         TensorSpec(**bad)

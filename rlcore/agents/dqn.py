@@ -43,7 +43,9 @@ class DQNConfig(AgentConfig):
     dueling: bool = Field(False, description="dueling head")
     loss: Literal["huber", "squared"] = Field("huber", description="of the temporal-difference error")
     huber_delta: float = Field(1.0, gt=0, description="error beyond which Huber is linear")
-    hidden: tuple[PositiveInt, ...] = Field((64, 64), description="units of the layers, for observations that are no image")
+    hidden: tuple[PositiveInt, ...] = Field(
+        (64, 64), description="units of the layers, for observations that are no image"
+    )
     activation: str = Field("relu", description="of the hidden layers")
     epsilon: ScheduleSpec = Field((1.0, 0.05, 0.1), description="probability of a random action, a schedule")
     replay_capacity: PositiveInt = Field(1_000_000, description="transitions")
@@ -141,7 +143,9 @@ class DQN(Agent):
 
         loss, aux, norm = self.optimizer.minimize(loss_fn, self.online, progress)
         if self.config.target_update == "soft":
-            ops.assign(self.target.flat, self.target.flat + self.config.target_tau * (self.online.flat - self.target.flat))
+            ops.assign(
+                self.target.flat, self.target.flat + self.config.target_tau * (self.online.flat - self.target.flat)
+            )
         return {"loss": loss, "grad_norm": norm, **aux}
 
     @api

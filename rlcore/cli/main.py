@@ -39,7 +39,9 @@ def train(
     device: Annotated[str | None, typer.Option(help="cpu, ...", show_default="the backend's")] = None,
     actor_backend: Annotated[str | None, typer.Option(help="Backend of the sampler.", show_default="--backend")] = None,
     executor: Annotated[str, typer.Option(help="Where it runs: local, or a plugin's.")] = "local",
-    num_envs: Annotated[int | None, typer.Option(help="Environments stepped together.", show_default="preset, or 1")] = None,
+    num_envs: Annotated[
+        int | None, typer.Option(help="Environments stepped together.", show_default="preset, or 1")
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Env steps.", show_default="preset, or 100000")] = None,
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
     evaluation_episodes: Annotated[int | None, typer.Option(help="Greedy episodes.", show_default="100")] = None,
@@ -75,7 +77,9 @@ def graph(
     settings: Settings = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write there as well; .mmd, .dot, .html or .json. A folder gets them all.", show_default=False),
+        typer.Option(
+            help="Write there as well; .mmd, .dot, .html or .json. A folder gets them all.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Print the component graph of an agent as a tree with specs."""

@@ -27,7 +27,9 @@ def train_command(agent: str, env: str, settings: Sequence[str], run_dir: Path |
     config, learner, actor = resolve(agent, env, parse_settings(settings), **options)
     console = Console()
     where = config.backend if config.mode is None else f"{config.backend}, {config.mode}"
-    console.print(f"[bold]{agent}[/] on [bold]{env}[/]  ({where}; {config.executor}; {config.steps:,} steps; seed {config.seed})")
+    console.print(
+        f"[bold]{agent}[/] on [bold]{env}[/]  ({where}; {config.executor}; {config.steps:,} steps; seed {config.seed})"
+    )
 
     def on_evaluation(name: str, result: Evaluation) -> None:
         word = "before training" if name == "before" else "after training "

@@ -25,7 +25,7 @@ class PluginConflict(RLPluginError):
     """Two distributions provide the name."""
 
 
-class PluginLoadError(RLPluginError, ImportError):
+class PluginLoadError(RLPluginError, ImportError):  # type: ignore[misc]  # both have a name: ours is the plugin's
     """The plugin is installed, but it, or the framework it needs, can't be imported."""
 
 

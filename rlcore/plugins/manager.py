@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 GROUPS = {"graph builder": "rlcore.graph_builders", "executor": "rlcore.executors"}
 OURS = {  # (kind, name) -> distribution, for the hint when it isn't installed
     ("graph builder", "torch"): "rl-torch",
-    ("graph builder", "tf"): "rl-tf",
+    ("graph builder", "tf"): "rl-tf[cpu]",
     ("executor", "ray"): "rl-ray",
     ("executor", "horovod"): "rl-horovod",
 }
@@ -101,9 +101,9 @@ def _make(kind: str, name: str, hook: str, arguments: Mapping[str, Any]) -> Any:
     except RLPluginError:
         raise
     except ImportError as e:
-        missing = (getattr(e, "name", None) or "").partition(".")[0]
-        needed = next((r for r in _requirements(entry_point) if r.startswith(missing)), missing) if missing else ""
-        cure = f"pip install '{needed}'" if needed else f"pip install --force-reinstall {_dist(entry_point)}"
+        # Our own distributions' extras bring their frameworks; a stranger's is installed once more.
+        package = OURS.get((kind, name), "") if _dist(entry_point).startswith("rl-") else ""
+        cure = f"pip install '{package or _dist(entry_point)}'"
         raise PluginLoadError(
             f"{origin} failed to import:\n  {type(e).__name__}: {e}\n  fix: {cure}", kind=kind, name=name
         ) from e
@@ -118,7 +118,9 @@ def _pick(kind: str, name: str) -> EntryPoint:
     if len(matches) > 1:
         who = ", ".join(f"{_label(e)} ({e.value})" for e in matches)
         raise PluginConflict(
-            f"{len(matches)} packages provide {kind} '{name}': {who}.\n  fix: uninstall all but one", kind=kind, name=name
+            f"{len(matches)} packages provide {kind} '{name}': {who}.\n  fix: uninstall all but one",
+            kind=kind,
+            name=name,
         )
     if matches:
         return matches[0]
@@ -131,7 +133,7 @@ def _pick(kind: str, name: str) -> EntryPoint:
         )
     other = next((k for k in GROUPS if k != kind and any(e.name == name for e in find(k))), None)
     if (kind, name) in OURS:
-        text = f"{kind} '{name}' isn't installed.\n  fix:       pip install {OURS[kind, name]}"
+        text = f"{kind} '{name}' isn't installed.\n  fix:       pip install '{OURS[kind, name]}'"
     elif other or any(k != kind and n == name for k, n in OURS):
         text = f"'{name}' is no {kind}; it is {'an executor' if kind == 'graph builder' else 'a graph builder'}."
     else:
@@ -146,7 +148,3 @@ def _dist(entry_point: EntryPoint) -> str:
 
 def _label(entry_point: EntryPoint) -> str:
     return f"{_dist(entry_point)} {entry_point.dist.version}" if entry_point.dist is not None else _dist(entry_point)
-
-
-def _requirements(entry_point: EntryPoint) -> list[str]:
-    return list(entry_point.dist.requires or ()) if entry_point.dist is not None else []

@@ -56,9 +56,7 @@ def resolve(agent: str, env: Any, settings: Mapping[str, Any], **run: Any) -> tu
     fields = {**known.run, **given, "agent": agent, "env": env, "executor_options": options}
     complete: RunConfig = validate(RunConfig, {**fields, "config": config.model_dump()})
     observation, action = spaces_of(env, complete.num_envs)
-    recipe = Recipe(
-        cls, observation, action, config, complete.backend, complete.mode, complete.device, complete.seed
-    )
+    recipe = Recipe(cls, observation, action, config, complete.backend, complete.mode, complete.device, complete.seed)
     check_agent(cls, recipe)
     actor = recipe if complete.actor_backend is None else recipe.on(complete.actor_backend)
     return complete, recipe, actor

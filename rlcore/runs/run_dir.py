@@ -16,7 +16,18 @@ import yaml
 
 from rlcore.runs.config import RunConfig
 
-PACKAGES = ("rlcore", "rl-torch", "rl-tf", "numpy", "gymnasium", "torch", "tensorflow", "tensorflow-cpu", "optree", "autograd")
+PACKAGES = (
+    "rlcore",
+    "rl-torch",
+    "rl-tf",
+    "numpy",
+    "gymnasium",
+    "torch",
+    "tensorflow",
+    "tensorflow-cpu",
+    "optree",
+    "autograd",
+)
 
 
 class RunDir:
@@ -30,7 +41,7 @@ class RunDir:
         """:param path: must not exist yet or be empty; ``runs/AGENT-ENV-TIME-sSEED`` if None."""
         if path is None:
             stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-            name = f"{config.agent}-{_name(config.env)}-{stamp}-s{config.seed}"
+            name = f"{config.agent}-{_name(config.env).replace('/', '_')}-{stamp}-s{config.seed}"
             path, number = Path("runs") / name, 1
             while path.exists():
                 number += 1
@@ -58,7 +69,17 @@ class RunDir:
 class MetricsFile:
     """Rows of numbers; the columns are fixed by name, so that no row shifts."""
 
-    COLUMNS = ("env_steps", "updates", "seconds", "episodes", "return_mean", "length_mean", "loss", "q_mean", "grad_norm")
+    COLUMNS = (
+        "env_steps",
+        "updates",
+        "seconds",
+        "episodes",
+        "return_mean",
+        "length_mean",
+        "loss",
+        "q_mean",
+        "grad_norm",
+    )
 
     def __init__(self, path: Path) -> None:
         self._file = open(path, "w", newline="")
@@ -74,7 +95,10 @@ class MetricsFile:
 
 
 def _name(value: Any) -> str:
-    return value.replace("/", "_") if isinstance(value, str) else getattr(value, "name", None) or getattr(value, "__name__", type(value).__name__)
+    """What stands for an environment or a backend in text: its id, or the name of the function or class."""
+    if isinstance(value, str):
+        return value
+    return str(getattr(value, "name", None) or getattr(value, "__name__", type(value).__name__))
 
 
 def _version(package: str) -> str | None:

@@ -93,7 +93,11 @@ def run(
             mean = float(np.mean(returns)) if returns else None
             if last.env_steps - logged >= log_every or last.env_steps >= config.steps:
                 logged = last.env_steps
-                row: dict[str, Any] = {"env_steps": last.env_steps, "updates": last.updates, "seconds": round(seconds, 3)}
+                row: dict[str, Any] = {
+                    "env_steps": last.env_steps,
+                    "updates": last.updates,
+                    "seconds": round(seconds, 3),
+                }
                 row |= {"episodes": episodes, "return_mean": mean, **last.metrics}
                 row["length_mean"] = float(np.mean(lengths)) if lengths else None
                 metrics.write(row)

@@ -16,7 +16,9 @@ def save_weights(path: str | Path, weights: Weights) -> None:
     from safetensors.numpy import save
 
     path = Path(path)
-    data = save({e.path: np.ascontiguousarray(weights[e.path]) for e in weights.manifest}, {"version": str(weights.version)})
+    data = save(
+        {e.path: np.ascontiguousarray(weights[e.path]) for e in weights.manifest}, {"version": str(weights.version)}
+    )
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with open(temporary, "wb") as file:
         file.write(data)

@@ -11,7 +11,7 @@ import optree
 from rlcore.assembly import assemble
 from rlcore.component import Component, apis_of
 from rlcore.plugins.manager import make_graph_builder
-from rlcore.specs import SpecTree, sample
+from rlcore.specs import SpecTree, sample, spec_leaves
 
 Tree = Any
 
@@ -66,8 +66,8 @@ class ComponentTest:
         :return: the inputs that were used.
         """
         if not args:
-            specs = tuple(self.inputs[api].values())
-            axes = {axis for leaf in optree.tree_leaves(specs) for axis in leaf.axes if axis}
+            specs: Any = tuple(self.inputs[api].values())
+            axes = {axis for leaf in spec_leaves(specs) for axis in leaf.axes if axis}
             args = sample(specs, np.random.default_rng(self.seed), dict.fromkeys(axes, length))
         reference = make_graph_builder("numpy").build(self.graph, seed=self.seed)
         reference.set_state(self.variables)

@@ -75,7 +75,13 @@ class Sampler:
             action = actor("act", observation, progress)
             steps = env.step(action)
             batch = self.n_step.add(
-                observation, action, steps.reward, steps.terminated, steps.truncated, steps.next_observation, steps.valid
+                observation,
+                action,
+                steps.reward,
+                steps.terminated,
+                steps.truncated,
+                steps.next_observation,
+                steps.valid,
             )
             if batch is not None:
                 batches.append(batch)

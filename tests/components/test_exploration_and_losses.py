@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from rlcore.component import Component, api
 from rlcore.components import losses
 from rlcore.components.exploration import EpsilonGreedy

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from rlcore.components.layers import Conv2D, Dense, Embedding, Flatten, LayerNorm, MaxPool2D, OneHot, ScaleImage
 from rlcore.errors import BuildError, ConfigError
 from rlcore.specs import TensorSpec

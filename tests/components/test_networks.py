@@ -1,6 +1,7 @@
 """Networks and Q heads."""
 
 import numpy as np
+
 from rlcore.components.networks import MLP, FlattenObservation, NatureCNN, Sequential, default_network
 from rlcore.components.q_heads import DuelingQ, LinearQ, QNetwork
 from rlcore.specs import TensorSpec, with_axes

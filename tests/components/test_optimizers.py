@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+
 from rlcore.component import Component, Parameters, api
 from rlcore.components.layers import Dense
 from rlcore.components.optimizers import SGD, Adam, AdamW, RMSProp, as_optimizer
@@ -69,7 +70,9 @@ def test_five_steps_equal_torch(build, case):
     np.testing.assert_allclose(test.variables["model.bias"], bias.detach().numpy(), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("optimizer", [SGD(0.1, momentum=0.9), RMSProp(0.01), Adam(0.01), AdamW(0.01)], ids=lambda o: type(o).__name__)
+@pytest.mark.parametrize(
+    "optimizer", [SGD(0.1, momentum=0.9), RMSProp(0.01), Adam(0.01), AdamW(0.01)], ids=lambda o: type(o).__name__
+)
 def test_one_step_equals_numpy(build, optimizer):
     ComponentTest(Regression(optimizer), INPUTS, **build).check_against_numpy(api="update")
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from rlcore.components.schedules import Constant, Exponential, Linear, Piecewise, Polynomial, as_schedule
 from rlcore.errors import ConfigError
 from rlcore.specs import TensorSpec

@@ -13,7 +13,9 @@ from rlcore.component import Parameters
 from rlcore.layout import Slot
 from rlcore.ops import Ops
 
-DTYPES = {name: getattr(torch, name) for name in ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")}
+DTYPES = {
+    name: getattr(torch, name) for name in ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
+}
 
 
 class Group:

@@ -37,7 +37,11 @@ class NumpyExecutable(Executable):
         self._trained = np.empty(sum(b.size for b in instance.trainable_blocks), np.float32)
         flats: list[np.ndarray] = []
         for block, slots in zip(instance.blocks, instance.block_slots, strict=True):
-            flat = self._trained[block.offset : block.offset + block.size] if block.trainable else np.empty(block.size, np.float32)
+            flat = (
+                self._trained[block.offset : block.offset + block.size]
+                if block.trainable
+                else np.empty(block.size, np.float32)
+            )
             flat[...] = block.draw(seed)
             flats.append(flat)
             offset = 0
@@ -85,4 +89,3 @@ class NumpyExecutable(Executable):
     def _write_state(self, state: Mapping[str, np.ndarray]) -> None:
         for slot in self.instance.slots:
             getattr(slot.component, slot.attribute)[...] = state[slot.variable.path]
-
