@@ -313,7 +313,7 @@ class _ProbeParameters(Parameters):
     """While probing, ``flat`` is a fresh copy of the current values: writes to it go nowhere."""
 
     @property
-    def flat(self) -> Any:  # type: ignore[override]
+    def flat(self) -> Any:
         values = [np.ravel(getattr(s.component, s.attribute)) for s in slots_of(self)]
         if not values:
             raise SpecError(
@@ -367,7 +367,10 @@ def _recording(cls: type[Component]) -> type[Component]:
     return type(cls.__name__, (cls,), {**body, "_rl_recording": True, "__module__": cls.__module__})
 
 
-class _ProbeOps(ops_class()):
+_PlainOps: Any = ops_class()
+
+
+class _ProbeOps(_PlainOps):  # type: ignore[misc]
     """NumPy's ops; before gradients are taken, the loss runs once so that all it needs is built."""
 
     def __init__(self, assembly: _Assembly) -> None:

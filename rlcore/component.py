@@ -307,7 +307,7 @@ def _not_built(component: Component) -> NotBuiltError:
 
 
 def spec_of(value: Any) -> Any:
-    """The concrete specs of a tree of arrays; other objects stand for the name of their type, plain values for themselves."""
+    """The concrete specs of a tree of arrays; of other objects the name of their type, plain values as they are."""
     if isinstance(value, Mapping):
         return {k: spec_of(v) for k, v in value.items()}
     if isinstance(value, (tuple, list)):

@@ -46,7 +46,7 @@ class ApiGraph:
 
 @dataclass
 class Node:
-    """A component: path, class name, other paths it is reached by, its variables, and the specs of each api's first call."""
+    """A component: path, class name, other paths to it, its variables, and the specs of each api's first call."""
 
     path: str
     component: str
