@@ -1,6 +1,6 @@
 """DQN on CartPole-v1 with the shipped preset: greedy returns over 100 episodes, some seeds on each build.
 
-    python benchmarks/cartpole.py [--seeds 5] [--only numpy-eager,...] [--json FILE]
+python benchmarks/cartpole.py [--seeds 5] [--only numpy-eager,...] [--json FILE]
 """
 
 from __future__ import annotations

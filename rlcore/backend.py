@@ -139,6 +139,11 @@ class Executable(ABC):
         """
         function = self._functions.get(api) or self.function(api)
         entry = self._entries[api]
+        if entry.one is not None and len(args) == 1:  # one array in and out: acting, where microseconds count
+            [x] = args
+            dtype, rank, fixed = entry.one
+            if type(x) is np.ndarray and x.dtype == dtype and x.ndim == rank and x.shape[1:] == fixed:
+                return self.to_numpy(function(self.from_numpy(x)))
         arrays = entry.check(args)
         inputs = [self.from_numpy(a) for a in arrays]
         if entry.noise:
@@ -194,6 +199,11 @@ class _Entry:
             (s, np.dtype(s.dtype), len(s.shape), [(i, d) for i, d in enumerate(s.shape) if isinstance(d, int)])
             for s in self.specs
         ]
+        self.one: tuple[np.dtype[Any], int, tuple[int, ...]] | None = None
+        if self.plain and len(self.specs) == 1 and not api.noise and is_spec(api.outputs):
+            [spec] = self.specs
+            if spec.rank and not any(spec.axes[1:]):
+                self.one = np.dtype(spec.dtype), spec.rank, spec.shape[1:]
         self.where = {
             axis: (i, j) for i, s in reversed(list(enumerate(self.specs))) for j, axis in enumerate(s.axes) if axis
         }

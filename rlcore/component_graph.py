@@ -35,6 +35,7 @@ class ApiGraph:
     """A root api: named input spec trees, output spec tree, and its noise in the order in which it is used.
 
     :ivar reached: paths of the components that it calls, itself among them.
+    :ivar writes: whether it assigns to a variable.
     """
 
     name: str
@@ -42,6 +43,7 @@ class ApiGraph:
     outputs: SpecTree
     noise: tuple[NoiseInput, ...]
     reached: frozenset[str]
+    writes: bool
 
 
 @dataclass

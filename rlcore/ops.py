@@ -106,6 +106,10 @@ class Ops(ABC):
 
     # -- beyond the standard ---------------------------------------------------------------------
     @abstractmethod
+    def linear(self, x: Array, kernel: Array, bias: Array) -> Array:
+        """x W + b.   float32 ``[..., in]``, ``[in, out]``, ``[out]`` -> ``[..., out]``"""
+
+    @abstractmethod
     def relu(self, x: Array) -> Array: ...
     @abstractmethod
     def gelu(self, x: Array) -> Array:

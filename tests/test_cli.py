@@ -20,7 +20,16 @@ def rlcore(*args, cwd):
     )
 
 
-SMALL = ["--steps", "300", "--evaluation-episodes", "2", "--set", "hidden=[8]", "--set", "learning_starts_env_steps=100"]
+SMALL = [
+    "--steps",
+    "300",
+    "--evaluation-episodes",
+    "2",
+    "--set",
+    "hidden=[8]",
+    "--set",
+    "learning_starts_env_steps=100",
+]
 
 
 def test_train_leaves_a_run(tmp_path):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 import rlcore
 
 # The shipped preset in a shorter run with a smaller network.
@@ -13,14 +14,23 @@ SETTINGS = {"hidden": [64, 64], "updates_per_training": 64, "train_every_env_ste
 def test_dqn_learns_cartpole(build, seed, tmp_path):
     steps = 4_000 if build == {"backend": "tf", "mode": "eager"} else 15_000  # define-by-run TensorFlow is slow
     result = rlcore.train(
-        "dqn", env="CartPole-v1", steps=steps, seed=seed, evaluation_episodes=20, config=SETTINGS, run_dir=tmp_path, **build
+        "dqn",
+        env="CartPole-v1",
+        steps=steps,
+        seed=seed,
+        evaluation_episodes=20,
+        config=SETTINGS,
+        run_dir=tmp_path,
+        **build,
     )
     goal = 80 if steps == 4_000 else 195
     assert result.before.mean < 60
     assert result.after.mean >= goal, (result.before, result.after)
 
 
-@pytest.mark.parametrize("settings", [{"target_update": "hard", "target_sync_env_steps": 50}, {"dueling": True, "loss": "squared"}])
+@pytest.mark.parametrize(
+    "settings", [{"target_update": "hard", "target_sync_env_steps": 50}, {"dueling": True, "loss": "squared"}]
+)
 @pytest.mark.parametrize("num_envs", [1, 3])
 def test_options_run(settings, num_envs, tmp_path):
     common = {"hidden": [8], "learning_starts_env_steps": 50, "train_every_env_steps": 10, "n_step": 2}
@@ -38,9 +48,7 @@ def test_actor_on_another_backend_than_the_learner(tmp_path):
     plain = rlcore.train("dqn", backend="torch", config=config, run_dir=tmp_path / "b", **kwargs)
     assert mixed.agent.executable.__class__.__name__ == "NumpyExecutable"
     # The same seed sees the same noise; rounding apart, the same run.
-    np.testing.assert_allclose(
-        mixed.agent.get_weights().buffer, plain.agent.get_weights().buffer, rtol=1e-2, atol=1e-3
-    )
+    np.testing.assert_allclose(mixed.agent.get_weights().buffer, plain.agent.get_weights().buffer, rtol=1e-2, atol=1e-3)
 
 
 def test_vector_environment_given_as_a_function_and_dict_observations(tmp_path):

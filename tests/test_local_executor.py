@@ -1,6 +1,7 @@
 """The in-process executor keeps the contract."""
 
 import pytest
+
 from rlcore.executor import ExecutorError
 from rlcore.executors.local import LocalExecutor
 

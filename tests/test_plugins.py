@@ -3,6 +3,7 @@
 import importlib.metadata
 
 import pytest
+
 from rlcore.backend import GraphBuilder
 from rlcore.executors.local import LocalExecutor
 from rlcore.plugins import manager
@@ -52,7 +53,9 @@ def only(monkeypatch):
 
 def test_not_installed_says_how_to_get_it(only):
     only(entry("numpy", "rlcore.backends.numpy.plugin:NumpyPlugin", "rlcore"))
-    with pytest.raises(PluginNotFound, match=r"(?s)'torch' isn't installed.*pip install 'rl-torch'.*numpy \(rlcore 1.0\)"):
+    with pytest.raises(
+        PluginNotFound, match=r"(?s)'torch' isn't installed.*pip install 'rl-torch'.*numpy \(rlcore 1.0\)"
+    ):
         manager.make_graph_builder("torch")
     with pytest.raises(LookupError, match="Did you mean 'numpy'"):
         manager.make_graph_builder("nunpy")

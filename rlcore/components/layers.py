@@ -67,7 +67,7 @@ class Dense(Component):
 
     @api
     def __call__(self, x: Array) -> Array:
-        return activate(self.ops, self.ops.matmul(x, self.kernel) + self.bias, self.activation)
+        return activate(self.ops, self.ops.linear(x, self.kernel, self.bias), self.activation)
 
 
 class Conv2D(Component):

@@ -80,6 +80,9 @@ class TfOps(Ops):
     def asarray(self, value: Any, dtype: str) -> Any:
         return tf.constant(value, dtype)
 
+    def linear(self, x: Any, kernel: Any, bias: Any) -> Any:
+        return tf.matmul(x, kernel) + bias
+
     def gelu(self, x: Any) -> Any:
         return tf.nn.gelu(x, approximate=True)
 

@@ -44,7 +44,7 @@ class TorchExecutable(Executable):
 
     def __init__(self, graph: ComponentGraph, instance: Instance, mode: str, device: str, seed: int) -> None:
         super().__init__(graph, instance, mode, seed)
-        self.device = torch.device(device)
+        self.device, self._on_cpu = torch.device(device), device == "cpu"
         static = mode == "static"
         storage = {
             trained: torch.zeros(sum(b.size for b in instance.blocks if b.trainable is trained), device=self.device)
@@ -61,11 +61,11 @@ class TorchExecutable(Executable):
             group = Group(flat, slots)
             for slot, part in zip(slots, torch.split(flat, group.sizes), strict=True):
                 self._views[slot.variable.path] = part.view(slot.variable.shape)
-                leaf = part.view(slot.variable.shape).detach()
-                if block.trainable:
+                leaf = self._views[slot.variable.path].detach()
+                if block.trainable and not static:
                     leaf.requires_grad_()
                     group.leaves.append(leaf)
-                setattr(slot.component, slot.attribute, None if static else leaf)
+                setattr(slot.component, slot.attribute, leaf)
             self._groups.append(group)
         self._trained_parts = [g.flat for g, b in zip(self._groups, instance.blocks, strict=True) if b.trainable]
         for slot in instance.loose:
@@ -96,15 +96,22 @@ class TorchExecutable(Executable):
 
     def _compile(self, api: ApiGraph, method: Callable[..., Any]) -> Callable[..., Any]:
         groups = [g for g in self._groups if any(c._path in api.reached for c, _, _ in g.places)]
-        places = [(c, a) for g in groups for c, a, _ in g.places]
+        places = [(c, a, getattr(c, a)) for g in groups for c, a, _ in g.places]
 
         def body(*args: Any) -> Any:
             for group in groups:
                 group.bind(group.flat)
             out = method(*args)
-            for component, attribute in places:  # what was bound while tracing must not stay
+            for component, attribute, _ in places:  # what was bound while tracing must not stay
                 setattr(component, attribute, None)
             return out
+
+        def read_only(*args: Any) -> Any:  # views may be inputs: nothing they share memory with is written
+            return method(*args)
+
+        def put_back() -> None:
+            for component, attribute, view in places:
+                setattr(component, attribute, view)
 
         inductor = torch._dynamo.lookup_backend("inductor")
 
@@ -115,13 +122,26 @@ class TorchExecutable(Executable):
         # The tree is this build's private copy and nobody changes it, so only the inputs need guards: without
         # this, checking some hundred attributes takes as long as a small network.
         options: Any = {"guard_filter_fn": torch.compiler.keep_tensor_guards_unsafe}
-        compiled = torch.compile(_own_code(body, api.name), fullgraph=True, backend=compile_graph, options=options)
+        compiled = torch.compile(
+            _own_code(body if api.writes else read_only, api.name),
+            fullgraph=True,
+            backend=compile_graph,
+            options=options,
+        )
         specs = optree.tree_leaves(tuple(api.inputs.values()), is_leaf=is_spec) + [n.spec for n in api.noise]
         no_grad = torch.no_grad
 
-        def run(*args: Any) -> Any:
+        def read(*args: Any) -> Any:
             with no_grad():
                 return compiled(*args)
+
+        def write(*args: Any) -> Any:
+            with no_grad():
+                out = compiled(*args)
+            put_back()
+            return out
+
+        run = write if api.writes else read
 
         def first(*args: Any) -> Any:
             for spec, tensor in zip(specs, optree.tree_leaves(args), strict=True):
@@ -130,8 +150,8 @@ class TorchExecutable(Executable):
                         torch._dynamo.mark_dynamic(tensor, i)
             try:
                 # Without it a batch of one would be a graph of its own.
-                with fx_config.patch(backed_size_oblivious=True), torch.no_grad():
-                    out = compiled(*args)
+                with fx_config.patch(backed_size_oblivious=True):
+                    out = run(*args)
             except torch._dynamo.exc.Unsupported as e:
                 root = self.instance.root
                 reason = f"a part of it can't be in a static graph: {str(e).splitlines()[0]}"
@@ -143,12 +163,15 @@ class TorchExecutable(Executable):
 
     # -- arrays ----------------------------------------------------------------------------------
     def from_numpy(self, array: np.ndarray) -> Any:
-        if not array.flags.writeable or not array.flags.c_contiguous:
-            array = np.array(array)
-        return torch.from_numpy(array).to(self.device) if self.device.type != "cpu" else torch.from_numpy(array)
+        if not array.flags.carray:  # torch takes no negative strides, and a graph is specialised on strides
+            array = np.array(array, order="C")
+        tensor = torch.from_numpy(array)
+        return tensor if self._on_cpu else tensor.to(self.device)
 
     def to_numpy(self, tensor: Any) -> np.ndarray:
-        return tensor.detach().cpu().numpy()
+        if not self._on_cpu or tensor.requires_grad:
+            tensor = tensor.detach().cpu()
+        return tensor.numpy()
 
     # -- state -----------------------------------------------------------------------------------
     def _read_trainable(self) -> np.ndarray:

@@ -94,6 +94,9 @@ class TorchOps(Ops):
     def asarray(self, value: Any, dtype: str) -> Any:
         return torch.as_tensor(value, dtype=DTYPES[dtype])
 
+    def linear(self, x: Any, kernel: Any, bias: Any) -> Any:
+        return torch.addmm(bias, x, kernel) if x.ndim == 2 else torch.matmul(x, kernel) + bias
+
     def gelu(self, x: Any) -> Any:
         return F.gelu(x, approximate="tanh")
 

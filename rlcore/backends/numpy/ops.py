@@ -96,7 +96,12 @@ class NumpyOps(Ops):
     def asarray(self, value: Any, dtype: str) -> Array:
         return np.asarray(value, dtype)
 
+    def linear(self, x: Array, kernel: Array, bias: Array) -> Array:
+        return self.np.matmul(x, kernel) + bias
+
     def relu(self, x: Array) -> Array:
+        if self.traced:  # the gradient at 0 is 0, as everywhere else; that of maximum is 0.5
+            return self.np.where(x > 0, x, 0.0)
         return self.np.maximum(x, 0.0)
 
     def gelu(self, x: Array) -> Array:
