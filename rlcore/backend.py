@@ -124,6 +124,8 @@ class Executable(ABC):
     def function(self, api: str) -> Callable[..., Any]:
         """The lowest-overhead entry: arrays of this backend in (inputs, then noise) and out.
 
+        Nothing is checked: inputs must be contiguous and fit the api's specs, or the result is undefined.
+
         :raises ConfigError: for an api that was not assembled.
         """
         if api not in self._functions:

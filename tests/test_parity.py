@@ -163,14 +163,18 @@ def test_static_captures_each_api_once_whatever_the_batch(build):
         executable("q_values", np.zeros((3, 4), np.float32))
         assert set(executable.trace_count.values()) == {0}
         return
-    executable = build_of("full", **build)
+    executable, reference = build_of("full", **build), build_of("full", "numpy")
     rng = np.random.default_rng(6)
     for size in (8, 1, 2, 3, 64, 17, 1):
         batch = batch_of("full", rng, size)
         executable("act", batch["observation"], np.array(0.5, np.float32))
-        executable("act_greedy", batch["observation"])
-        executable("update", batch, np.array(size / 100, np.float32))
-        executable("sync")
+        for one in (executable, reference):
+            one("update", batch, np.array(size / 100, np.float32))
+            one("sync")
+        actions = executable("act_greedy", batch["observation"])
+        np.testing.assert_array_equal(actions, reference("act_greedy", batch["observation"]))
+        reversed_view = batch["observation"][::-1]  # negative strides
+        np.testing.assert_array_equal(executable("act_greedy", reversed_view), actions[::-1])
     counts = executable.trace_count
     assert {n: counts[n] for n in ("act", "act_greedy", "update", "sync")} == dict.fromkeys(
         ("act", "act_greedy", "update", "sync"), 1

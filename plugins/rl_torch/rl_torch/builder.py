@@ -119,9 +119,9 @@ class TorchExecutable(Executable):
             self.trace_count[api.name] += 1
             return inductor(module, inputs)
 
-        # The tree is this build's private copy and nobody changes it, so only the inputs need guards: without
-        # this, checking some hundred attributes takes as long as a small network.
-        options: Any = {"guard_filter_fn": torch.compiler.keep_tensor_guards_unsafe}
+        # No guards: the tree is this build's private copy that nobody changes, the named axes are marked dynamic,
+        # and __call__ checks every input. With them, a small network waits as long for its guards as it computes.
+        options: Any = {"guard_filter_fn": torch.compiler.skip_all_guards_unsafe}
         compiled = torch.compile(
             _own_code(body if api.writes else read_only, api.name),
             fullgraph=True,
@@ -165,7 +165,10 @@ class TorchExecutable(Executable):
     def from_numpy(self, array: np.ndarray) -> Any:
         if not array.flags.carray:  # torch takes no negative strides, and a graph is specialised on strides
             array = np.array(array, order="C")
-        tensor = torch.from_numpy(array)
+        try:
+            tensor = torch.from_numpy(array)
+        except ValueError:  # one row of a reversed array: contiguous to NumPy, a negative stride to torch
+            tensor = torch.from_numpy(array.copy())
         return tensor if self._on_cpu else tensor.to(self.device)
 
     def to_numpy(self, tensor: Any) -> np.ndarray:
