@@ -12,7 +12,7 @@ import tensorflow as tf
 from rl_tf.ops import Group, TfOps
 from rlcore.backend import Capabilities, Executable, GraphBuilder
 from rlcore.component_graph import ApiGraph, ComponentGraph
-from rlcore.errors import ConfigError
+from rlcore.errors import BuildError, ConfigError
 from rlcore.layout import Instance
 from rlcore.noise import NoiseFeed
 from rlcore.ops import Ops
@@ -86,8 +86,14 @@ class TfExecutable(Executable):
                     self._bind()
 
         signature = [_tf_spec(spec, i) for i, spec in enumerate(specs)]
-        # The concrete function itself: the dispatch of tf.function costs more than a small network.
-        concrete = tf.function(body, input_signature=signature, autograph=False).get_concrete_function()
+        function_of = tf.function(body, input_signature=signature, autograph=False)
+        try:
+            # The concrete function itself: the dispatch of tf.function costs more than a small network.
+            concrete = function_of.get_concrete_function()
+        except tf.errors.OperatorNotAllowedInGraphError as e:
+            root = type(self.instance.root).__name__
+            reason = f"a part of it can't be in a static graph: {str(e).splitlines()[0]}"
+            raise BuildError(reason, path="", component=root, api=api.name) from e
         if all(is_spec(tree) for tree in api.inputs.values()):
             return concrete  # type: ignore[no-any-return]
         count, leaves_of = len(api.inputs), optree.tree_leaves
