@@ -15,7 +15,7 @@ from rlcore.component_graph import ApiGraph, ComponentGraph
 from rlcore.errors import ConfigError, RLCoreError, nearest
 from rlcore.layout import Entry, Instance, manifest
 from rlcore.ops import Ops
-from rlcore.specs import is_spec
+from rlcore.specs import TensorSpec, is_spec
 
 Tree = Any
 Overrides = Mapping[tuple[type[Component], str], Callable[..., Any]]
@@ -91,6 +91,7 @@ class Executable(ABC):
         self.rng = np.random.default_rng([seed, 0x6E6F697365])  # "noise": apart from the weights' draws
         self.trace_count: dict[str, int] = dict.fromkeys(graph.apis, 0)
         self._functions: dict[str, Callable[..., Any]] = {}
+        self._flat_functions: dict[str, Callable[..., Any]] = {}  # of leaves, where a backend's graph takes these
         self._entries = {name: _Entry(api) for name, api in graph.apis.items()}
         self._version = 0
         self._manifest = manifest(instance.trainable_blocks)
@@ -153,7 +154,8 @@ class Executable(ABC):
             inputs_noise = [self.from_numpy(n.noise.sample(self.rng, n.spec.concrete(sizes))) for n in entry.noise]
         else:
             inputs_noise = []
-        out = function(*entry.pack(inputs), *inputs_noise)
+        flat = self._flat_functions.get(api)
+        out = flat(*inputs, *inputs_noise) if flat else function(*entry.pack(inputs), *inputs_noise)
         if not isinstance(out, (dict, tuple, list)):
             return None if out is None else self.to_numpy(out)
         tree: Any = out
@@ -197,10 +199,11 @@ class _Entry:
         trees: Any = tuple(api.inputs.values())
         self.plain = all(is_spec(t) for t in trees)
         self.specs, self.treespec = optree.tree_flatten(trees, is_leaf=is_spec)
-        self.checks = [
-            (s, np.dtype(s.dtype), len(s.shape), [(i, d) for i, d in enumerate(s.shape) if isinstance(d, int)])
-            for s in self.specs
-        ]
+
+        def quick(s: TensorSpec) -> bool:  # all that can be wrong besides dtype and rank is in shape[1:]
+            return s.rank == 0 or (s.axes[0] is not None and not any(s.axes[1:]))
+
+        self.checks = [(s, np.dtype(s.dtype), s.rank, s.shape[1:] if quick(s) else None) for s in self.specs]
         self.one: tuple[np.dtype[Any], int, tuple[int, ...]] | None = None
         if self.plain and len(self.specs) == 1 and not api.noise and is_spec(api.outputs):
             [spec] = self.specs
@@ -220,11 +223,11 @@ class _Entry:
             tree: Any = tuple(args)
             leaves = self.treespec.flatten_up_to(tree)
         arrays: list[np.ndarray] = []
-        for leaf, (spec, dtype, rank, fixed) in zip(leaves, self.checks, strict=True):
+        for leaf, (spec, dtype, rank, tail) in zip(leaves, self.checks, strict=True):
             a = leaf if type(leaf) is np.ndarray else np.asarray(leaf)
             if a.dtype != dtype and np.can_cast(a.dtype, dtype, "same_kind"):
                 a = a.astype(dtype)
-            if a.dtype != dtype or a.ndim != rank or any(a.shape[i] != d for i, d in fixed):
+            if a.dtype != dtype or a.ndim != rank or a.shape[1:] != tail:
                 spec.check(a, ", ".join(self.names) if self.plain is False else self.names[len(arrays)])
             arrays.append(a)
         return arrays

@@ -96,6 +96,7 @@ class TfExecutable(Executable):
             raise BuildError(reason, path="", component=root, api=api.name) from e
         if all(is_spec(tree) for tree in api.inputs.values()):
             return concrete  # type: ignore[no-any-return]
+        self._flat_functions[api.name] = concrete
         count, leaves_of = len(api.inputs), optree.tree_leaves
 
         def function(*args: Any) -> Any:
