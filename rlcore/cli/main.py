@@ -106,7 +106,8 @@ def main() -> None:
         print(f"error: {e}", file=sys.stderr)
         sys.exit(2)
     except RLCoreError as e:
-        print(f"error: {' '.join(str(e).split())}", file=sys.stderr)
+        lines = [" ".join(line.split()) for line in str(e).splitlines()]
+        print(f"error: {'; '.join(line.rstrip('.;:') for line in lines if line)}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

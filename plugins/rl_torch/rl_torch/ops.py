@@ -97,8 +97,8 @@ class TorchOps(Ops):
     def linear(self, x: Any, kernel: Any, bias: Any) -> Any:
         if x.ndim != 2:
             return torch.matmul(x, kernel) + bias
-        if kernel.shape[1] <= 8 and x.shape[0] >= 32:
-            # A narrow head: BLAS takes three times as long on a row-major kernel, a copy of it is small.
+        if kernel.shape[1] <= 8 and kernel.shape[0] >= 128 and x.shape[0] >= 32:
+            # A narrow head: BLAS takes up to three times as long on a row-major kernel, and a copy of it is small.
             kernel = kernel.t().contiguous().t()
         return torch.addmm(bias, x, kernel)
 
