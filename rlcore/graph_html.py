@@ -8,7 +8,7 @@ from html import escape
 
 from rlcore.component import Variable
 from rlcore.component_graph import ComponentGraph, Edge
-from rlcore.graph_views import (
+from rlcore.graph_view import (
     ROLES,
     GraphView,
     noise_text,

@@ -13,7 +13,8 @@ from rlcore.agents.dqn import DQN, DQNConfig
 from rlcore.assembly import assemble
 from rlcore.component import Component, Normal, api, frozen_copy
 from rlcore.components.layers import Dense
-from rlcore.graph_views import GraphView, signature, spec_text, to_dict, to_dot, to_html, to_mermaid, to_text
+from rlcore.graph_view import GraphView, signature, spec_text
+from rlcore.graph_views import to_dict, to_dot, to_html, to_mermaid, to_text
 from rlcore.specs import TensorSpec, from_space
 
 ODD = 'a "b" <c> [d] {e} | & # \\N `f`\nend;'
