@@ -36,13 +36,13 @@ def train(
     """Train an agent, with a greedy evaluation before and after.
 
     :param agent: name, e.g. ``dqn``.
-    :param env: a Gymnasium id, or a function that makes an environment.
+    :param env: a Gymnasium id, or a function that makes an environment or a vector environment.
     :param backend: name of a graph backend, or a GraphBuilder object.
     :param mode: ``eager`` or ``static``.
     :param actor_backend: of the sampler, the learner's if None; ``numpy`` is light and fast for small networks.
     :param steps: env steps over all envs; the preset's, or 100,000, if None.
     :param config: settings of the agent, over the preset of the environment and the defaults.
-    :param run_dir: where the run lies; a new folder under ``runs/`` if None.
+    :param run_dir: where the run lies; a new folder under ``runs/`` if None. One that isn't empty is refused.
     :raises ConfigError: for a setting that is unknown or wrong, before anything starts.
     :raises RLPluginError: if the backend or executor is missing or broken.
     """

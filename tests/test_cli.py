@@ -76,6 +76,9 @@ TRAIN = ["train", "dqn", "--env", "CartPole-v1", "--backend", "numpy"]
         ([*TRAIN, "--actor-backend", "nump"], "Did you mean 'numpy'?"),
         (["train", "dqn", "--env", "Pendulum-v1", "--backend", "numpy"], "DQN needs a Discrete action space"),
         (["graph", "dqn", "--env", "CartPole-v1", "--out", "x.pdf"], ".html"),
+        ([*TRAIN, "--device", "tpu"], "backend 'numpy' has no device 'tpu'"),
+        ([*TRAIN, "--evaluation-episodes", "0"], "setting 'evaluation_episodes'"),
+        ([*TRAIN, "--steps", "10", "--run-dir", f"{os.devnull}/x"], "Not a directory"),
     ],
 )
 def test_a_mistake_is_one_line_and_leaves_nothing(args, says, tmp_path):

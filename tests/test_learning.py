@@ -124,3 +124,38 @@ def test_a_truncated_episode_is_bootstrapped(tmp_path):
     agent = rlcore.make_agent("dqn", env=Forever, backend="numpy", config={"hidden": [16]})
     agent.set_weights(result.agent.get_weights())
     assert abs(agent.executable("q_values", np.ones((1, 1), np.float32)).max() - 10.0) < 0.5
+
+
+@pytest.mark.parametrize("mode", ["SAME_STEP", "NEXT_STEP", "native"])
+def test_a_function_that_makes_a_vector_environment(mode, tmp_path):
+    import gymnasium as gym
+
+    def make():
+        if mode == "native":
+            return gym.make_vec("CartPole-v1", 3, vectorization_mode="vector_entry_point")
+        autoreset = gym.vector.AutoresetMode[mode]
+        return gym.vector.SyncVectorEnv([lambda: gym.make("CartPole-v1")] * 3, autoreset_mode=autoreset)
+
+    config = {"hidden": [8], "learning_starts_env_steps": 50}
+    result = rlcore.train(
+        "dqn", env=make, backend="numpy", steps=300, evaluation_episodes=4, config=config, run_dir=tmp_path
+    )
+    assert result.env_steps >= 300 and len(result.after.returns) == 4
+
+
+def test_an_environment_object_can_not_serve_training_and_evaluation(tmp_path):
+    import gymnasium as gym
+
+    for env in (gym.make("CartPole-v1"), gym.make_vec("CartPole-v1", 2)):
+        with pytest.raises(rlcore.ConfigError, match="give a function that makes one"):
+            rlcore.train("dqn", env=env, backend="numpy", steps=10, run_dir=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_earlier_run_is_not_overwritten(tmp_path):
+    kwargs = dict(env="CartPole-v1", backend="numpy", steps=100, evaluation_episodes=1, config={"hidden": [8]})
+    rlcore.train("dqn", run_dir=tmp_path, **kwargs)
+    before = (tmp_path / "weights.safetensors").read_bytes()
+    with pytest.raises(rlcore.ConfigError, match="is not empty"):
+        rlcore.train("dqn", run_dir=tmp_path, seed=1, **kwargs)
+    assert (tmp_path / "weights.safetensors").read_bytes() == before

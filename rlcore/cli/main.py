@@ -109,6 +109,9 @@ def main() -> None:
         lines = [" ".join(line.split()) for line in str(e).splitlines()]
         print(f"error: {'; '.join(line.rstrip('.;:') for line in lines if line)}", file=sys.stderr)
         sys.exit(2)
+    except OSError as e:  # a path that can't be written, a full disk
+        print(f"error: {e}", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)

@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from rlcore.errors import ConfigError
 from rlcore.runs.config import parse_settings, resolve
 from rlcore.runs.evaluation import Evaluation
 from rlcore.runs.train import Status, run
@@ -22,8 +21,6 @@ class _Speed(ProgressColumn):
 
 
 def train_command(agent: str, env: str, settings: Sequence[str], run_dir: Path | None, **options: Any) -> None:
-    if run_dir is not None and run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
-        raise ConfigError(f"--run-dir {run_dir} is not empty; name a new folder")
     config, learner, actor = resolve(agent, env, parse_settings(settings), **options)
     console = Console()
     where = config.backend if config.mode is None else f"{config.backend}, {config.mode}"
@@ -44,7 +41,7 @@ def train_command(agent: str, env: str, settings: Sequence[str], run_dir: Path |
         TimeRemainingColumn(),
         TextColumn("return {task.fields[mean]}"),
     )
-    with Progress(*columns, console=console, transient=not console.is_terminal, disable=not console.is_terminal) as bar:
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task: Any = None
         lines = 0
 

@@ -35,18 +35,22 @@ AnyEnv = gym.Env[Any, Any]
 AnyVectorEnv = VectorEnv[Any, Any, Any]
 
 
-def make_vector(env: str | Callable[[], AnyEnv] | AnyEnv | AnyVectorEnv, num_envs: int = 1) -> AnyVectorEnv:
+EnvSource = str | Callable[[], AnyEnv | AnyVectorEnv] | AnyEnv | AnyVectorEnv
+
+
+def make_vector(env: EnvSource, num_envs: int = 1, *, exact: bool = True) -> AnyVectorEnv:
     """A vector environment of ``num_envs`` copies, stepped one after the other in this process.
 
-    :param env: a Gymnasium id (``"CartPole-v1"``, ``"module:Id-v0"``), a function that makes one env, one env
-        (for ``num_envs`` 1), or a vector env, which is passed through.
+    :param env: a Gymnasium id (``"CartPole-v1"``, ``"module:Id-v0"``), a function that makes one env or a
+        vector env, one env (for ``num_envs`` 1), or a vector env. A vector env is passed through as it is.
+    :param exact: whether to refuse a vector env of another number; 1 stands for any.
     :raises ConfigError: for an id that is unknown or whose package is missing, for a ``num_envs`` that does not
         fit, and for a function that gives the same env twice.
     """
     if num_envs < 1:
         raise ConfigError(f"num_envs is {num_envs}, expected 1 or more")
     if isinstance(env, VectorEnv):
-        if num_envs not in (1, env.num_envs):
+        if exact and num_envs not in (1, env.num_envs):
             raise ConfigError(f"num_envs is {num_envs}, but the vector env given has {env.num_envs}")
         return env
     if isinstance(env, str):
@@ -58,7 +62,11 @@ def make_vector(env: str | Callable[[], AnyEnv] | AnyEnv | AnyVectorEnv, num_env
         return SyncVectorEnv([lambda: one])
     if not callable(env):
         raise ConfigError(f"env is a {type(env).__name__}, expected a Gymnasium id, a function, an env or a vector env")
-    vector: SyncVectorEnv[Any, Any] = SyncVectorEnv([env] * num_envs)
+    first = env()
+    if isinstance(first, VectorEnv):
+        return make_vector(first, num_envs, exact=exact)
+    others: list[Any] = [env] * (num_envs - 1)
+    vector: SyncVectorEnv[Any, Any] = SyncVectorEnv([lambda: first, *others])
     if len({id(e.unwrapped) for e in vector.envs}) != num_envs:
         raise ConfigError("the function given as env returned the same env twice; it must make a new one each time")
     return vector

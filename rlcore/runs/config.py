@@ -12,7 +12,7 @@ import yaml
 from pydantic import Field, NonNegativeInt, PositiveInt
 
 from rlcore.agents.agent import Agent, AgentConfig
-from rlcore.agents.registry import agent_class, preset
+from rlcore.agents.registry import Preset, agent_class, preset
 from rlcore.envs.vector import make_vector
 from rlcore.errors import ConfigError, SpecError, nearest
 from rlcore.specs import from_space
@@ -25,7 +25,7 @@ class RunConfig(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
     agent: str = Field(description="name of the agent")
-    env: Any = Field(description="Gymnasium id; in code also a function that makes an environment")
+    env: Any = Field(description="Gymnasium id; in code also a function that makes a (vector) environment")
     backend: Any = Field("torch", description="graph backend of the learner")
     mode: str | None = Field(None, description="eager or static; the backend's default if not set")
     device: str | None = Field(None, description="the backend's default if not set")
@@ -48,7 +48,7 @@ def resolve(agent: str, env: Any, settings: Mapping[str, Any], **run: Any) -> tu
     :raises ConfigError: one line: what is wrong and the nearest right name.
     """
     cls = agent_class(agent)
-    known = preset(agent, env) if isinstance(env, str) else preset("", "")
+    known = preset(agent, env) if isinstance(env, str) else Preset()
     given = {k: v for k, v in run.items() if v is not None}
     own = {k: v for k, v in settings.items() if not k.startswith("executor.")}
     options = {k.partition(".")[2]: v for k, v in settings.items() if k.startswith("executor.")}

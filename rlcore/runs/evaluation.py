@@ -33,10 +33,11 @@ class Evaluation:
 def evaluate(agent: BuiltAgent, env: Any, *, episodes: int, seed: int, num_envs: int | None = None) -> Evaluation:
     """Run whole greedy episodes; training is not touched.
 
+    :param num_envs: environments stepped together; up to 20, or as many as a vector env has, if None.
+
     Each env plays a fixed number of them: counting the first to end would favour the short ones.
     """
-    num_envs = min(episodes, 20) if num_envs is None else num_envs
-    adapter = VectorAdapter(make_vector(env, num_envs))
+    adapter = VectorAdapter(make_vector(env, num_envs or min(episodes, 20), exact=num_envs is not None))
     left = np.full(adapter.num_envs, episodes // adapter.num_envs)
     left[: episodes % adapter.num_envs] += 1
     stats, returns, lengths = EpisodeStats(adapter.num_envs), [], []

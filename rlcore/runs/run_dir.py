@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from rlcore.errors import ConfigError
 from rlcore.runs.config import RunConfig
 
 PACKAGES = (
@@ -36,9 +37,16 @@ class RunDir:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @staticmethod
+    def check(path: str | Path) -> None:
+        """Raise ConfigError unless a run may be written there: what was trained before is never overwritten."""
+        path = Path(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise ConfigError(f"run directory {path} is not empty; name a new folder")
+
     @classmethod
     def create(cls, config: RunConfig, path: str | Path | None = None) -> RunDir:
-        """:param path: must not exist yet or be empty; ``runs/AGENT-ENV-TIME-sSEED`` if None."""
+        """:param path: as :meth:`check` allows; ``runs/AGENT-ENV-TIME-sSEED`` if None."""
         if path is None:
             stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
             name = f"{config.agent}-{_name(config.env).replace('/', '_')}-{stamp}-s{config.seed}"

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 
+from rlcore.errors import ConfigError
 from rlcore.plugins.manager import make_executor
 from rlcore.runs.config import RunConfig
 from rlcore.runs.evaluation import Evaluation, evaluate
@@ -62,6 +64,10 @@ def run(
     :param on_status: called after each turn of the workflow.
     :param on_evaluation: called with ``before`` or ``after``, and the result.
     """
+    if isinstance(config.env, (gymnasium.Env, gymnasium.vector.VectorEnv)):
+        raise ConfigError("training and evaluation need environments of their own: give a function that makes one")
+    if run_dir is not None:
+        RunDir.check(run_dir)
     evaluation_seed = int(np.random.SeedSequence([config.seed, 0xE7A1]).generate_state(1)[0])
 
     def evaluated(name: str) -> Evaluation:
