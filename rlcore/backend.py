@@ -43,7 +43,7 @@ class WeightsError(RLCoreError, ValueError):
 class Weights:
     """All trained variables of a build as one float32 buffer ``[N]``, with what lies where.
 
-    :ivar version: counts the builds' own changes: how many times ``get_weights`` came after an update.
+    :ivar version: grows by one with each ``get_weights`` of the build that made them.
     """
 
     buffer: np.ndarray
@@ -195,7 +195,7 @@ class _Entry:
     """Flattening and checks of one api's NumPy inputs, worked out once."""
 
     def __init__(self, api: ApiGraph) -> None:
-        self.names, self.noise = list(api.inputs), api.noise
+        self.api, self.names, self.noise = api.name, list(api.inputs), api.noise
         trees: Any = tuple(api.inputs.values())
         self.plain = all(is_spec(t) for t in trees)
         self.specs, self.treespec = optree.tree_flatten(trees, is_leaf=is_spec)
@@ -207,7 +207,7 @@ class _Entry:
         self.one: tuple[np.dtype[Any], int, tuple[int, ...]] | None = None
         if self.plain and len(self.specs) == 1 and not api.noise and is_spec(api.outputs):
             [spec] = self.specs
-            if spec.rank and not any(spec.axes[1:]):
+            if spec.rank and quick(spec):
                 self.one = np.dtype(spec.dtype), spec.rank, spec.shape[1:]
         self.where = {
             axis: (i, j) for i, s in reversed(list(enumerate(self.specs))) for j, axis in enumerate(s.axes) if axis
@@ -215,7 +215,9 @@ class _Entry:
 
     def check(self, args: Sequence[Tree]) -> list[np.ndarray]:
         if len(args) != len(self.names):
-            raise TypeError(f"takes {len(self.names)} inputs ({', '.join(self.names)}), got {len(args)}")
+            raise TypeError(
+                f"api '{self.api}' takes {len(self.names)} inputs ({', '.join(self.names)}), got {len(args)}"
+            )
         leaves: Sequence[Any]
         if self.plain:
             leaves = args
@@ -228,7 +230,8 @@ class _Entry:
             if a.dtype != dtype and np.can_cast(a.dtype, dtype, "same_kind"):
                 a = a.astype(dtype)
             if a.dtype != dtype or a.ndim != rank or a.shape[1:] != tail:
-                spec.check(a, ", ".join(self.names) if self.plain is False else self.names[len(arrays)])
+                first, *keys = self.treespec.paths()[len(arrays)]
+                spec.check(a, "/".join([self.names[first], *map(str, keys)]))
             arrays.append(a)
         return arrays
 

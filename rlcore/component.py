@@ -288,10 +288,11 @@ def _not_built(component: Component) -> NotBuiltError:
     frame: Any = sys._getframe(1)
     while frame is not None:
         values = frame.f_locals
-        name = frame.f_code.co_name if frame.f_code.co_name != "fed" else values["fn"].__name__
+        fed = frame.f_code.co_name == "fed"  # the wrapper of an api with noise
+        name = values["fn"].__name__ if fed else frame.f_code.co_name
         if name in known and values.get("self") is component:
             api_name, inputs = name, known[name].inputs
-            if "fed" in frame.f_code.co_name:
+            if fed:
                 values = {**dict(zip(inputs, values["args"])), **values["kwargs"]}  # noqa: B905
             given = ", ".join(f"{n}: {describe(spec_of(values[n]))}" for n in inputs if n in values)
             break

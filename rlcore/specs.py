@@ -145,8 +145,7 @@ class TensorSpec:
             isinstance(d, str) or d == n for d, n in zip(self.shape, array.shape, strict=False)
         )
         if not fits or array.dtype.name != self.dtype:
-            given = f"{array.dtype.name}[{', '.join(map(str, array.shape))}]"
-            raise SpecError(f"{name}: got {given}, expected {self}", expected=str(self))
+            raise SpecError(f"{name}: got {described(array)}, expected {self}", expected=str(self))
 
 
 # -- trees ---------------------------------------------------------------------------------------
@@ -170,6 +169,13 @@ def with_axes(tree: SpecTree, *names: str) -> SpecTree:
 
 def sample(tree: SpecTree, rng: np.random.Generator, sizes: Mapping[str, int]) -> Tree:
     return map_specs(lambda s: s.sample(rng, sizes), tree)
+
+
+def described(leaf: Any) -> str:
+    """An array as ``float32[3, 4]``, anything else by the name of its type."""
+    if isinstance(leaf, np.ndarray):
+        return f"{leaf.dtype.name}[{', '.join(map(str, leaf.shape))}]"
+    return type(leaf).__name__
 
 
 def describe(tree: Any) -> str:

@@ -219,6 +219,12 @@ def test_inputs_are_checked(build):
         executable("q_values", np.zeros((3, 5), np.float32))
     with pytest.raises(SpecError, match=r"observation: got complex64\[3, 4\], expected float32\[B, 4\]"):
         executable("q_values", np.zeros((3, 4), np.complex64))
+    batch = batch_of("plain", np.random.default_rng(0))
+    batch["return"] = batch["return"][:, None]
+    with pytest.raises(SpecError, match=r"batch/return: got float32\[32, 1\], expected float32\[B\]"):
+        executable("update", batch, np.array(0, np.float32))
+    with pytest.raises(TypeError, match=r"api 'update' takes 2 inputs \(batch, progress\), got 1"):
+        executable("update", batch)
     with pytest.raises(ConfigError, match="Did you mean 'q_values'"):
         executable.function("q_value")
     assert executable("q_values", np.zeros((3, 4), np.float64)).dtype == np.float32

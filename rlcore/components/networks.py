@@ -8,7 +8,7 @@ from typing import Any
 import optree
 
 from rlcore.component import Array, Component, api
-from rlcore.components.layers import Conv2D, Dense, Flatten, LayerNorm, OneHot, ScaleImage, check_activation
+from rlcore.components.layers import Conv2D, Dense, Flatten, LayerNorm, OneHot, ScaleImage, activate, check_activation
 from rlcore.errors import ConfigError, SpecError
 from rlcore.specs import SpecTree, TensorSpec, describe, is_spec, spec_leaves
 
@@ -54,7 +54,7 @@ class _Activation(Component):
 
     @api
     def __call__(self, x: Array) -> Array:
-        return x if self.name == "linear" else getattr(self.ops, self.name)(x)
+        return activate(self.ops, x, self.name)
 
 
 class NatureCNN(Sequential):

@@ -9,7 +9,7 @@ import optree
 
 from rlcore.errors import SpecError
 from rlcore.returns import check_horizon
-from rlcore.specs import Tree
+from rlcore.specs import Tree, described
 
 
 def _at(name: str, path: Any) -> str:
@@ -25,7 +25,7 @@ class _Ring:
         for path, leaf in zip(self._treedef.paths(), leaves, strict=True):
             if not isinstance(leaf, np.ndarray) or leaf.shape[:1] != (num_envs,):
                 expected = f"an array [{num_envs}, ...]"
-                raise SpecError(f"{_at(name, path)}: got {_described(leaf)}, expected {expected}", expected=expected)
+                raise SpecError(f"{_at(name, path)}: got {described(leaf)}, expected {expected}", expected=expected)
         self._slots = [np.zeros((n, *leaf.shape), leaf.dtype) for leaf in leaves]
         self._shapes = [(leaf.shape, leaf.dtype) for leaf in leaves]
 
@@ -40,7 +40,7 @@ class _Ring:
             if not isinstance(leaf, np.ndarray) or leaf.shape != shape or leaf.dtype != dtype:
                 expected = f"{dtype}{list(shape)}"
                 where = _at(name, self._treedef.paths()[i])
-                raise SpecError(f"{where}: got {_described(leaf)}, expected {expected}", expected=expected)
+                raise SpecError(f"{where}: got {described(leaf)}, expected {expected}", expected=expected)
         return leaves
 
     def write(self, slot: int, tree: Tree) -> None:
@@ -61,10 +61,6 @@ class _Ring:
 
     def _nested(self, leaves: list[np.ndarray]) -> Tree:
         return leaves[0] if self._single else optree.tree_unflatten(self._treedef, leaves)
-
-
-def _described(leaf: Any) -> str:
-    return f"{leaf.dtype}{list(leaf.shape)}" if isinstance(leaf, np.ndarray) else type(leaf).__name__
 
 
 def _take(tree: Tree, rows: np.ndarray) -> Tree:
@@ -192,4 +188,4 @@ class NStepBuilder:
         for name, row in rows.items():
             if row.shape != (self.num_envs,) or (name != "reward" and row.dtype != np.bool_):
                 kind = "a number" if name == "reward" else "bool"
-                raise SpecError(f"{name}: got {_described(row)}, expected {kind} [{self.num_envs}]")
+                raise SpecError(f"{name}: got {described(row)}, expected {kind} [{self.num_envs}]")

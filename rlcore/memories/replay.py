@@ -9,7 +9,7 @@ import numpy as np
 import optree
 
 from rlcore.errors import ConfigError, RLCoreError, SpecError
-from rlcore.specs import Tree
+from rlcore.specs import Tree, described
 
 
 class UniformReplay:
@@ -132,7 +132,7 @@ class UniformReplay:
             if not isinstance(leaf, np.ndarray) or leaf.ndim == 0 or len(leaf) != len(leaves[0]):
                 rows = len(leaves[0]) if np.ndim(leaves[0]) else "M"
                 expected = f"an array [{rows}, ...]"
-                raise SpecError(f"replay: {path}: got {_described(leaf)}, expected {expected}", expected=expected)
+                raise SpecError(f"replay: {path}: got {described(leaf)}, expected {expected}", expected=expected)
 
     def _allocate(self, treedef: Any, leaves: list[np.ndarray]) -> None:
         try:
@@ -157,14 +157,10 @@ class UniformReplay:
             ):
                 expected = f"{stored.dtype}{['M' if rows is None else rows, *shape]}".replace("'", "")
                 raise SpecError(
-                    f"replay: {self._paths[i]}: got {_described(leaf)}, expected {expected}", expected=expected
+                    f"replay: {self._paths[i]}: got {described(leaf)}, expected {expected}", expected=expected
                 )
             rows = len(leaf)
         return rows or 0
-
-
-def _described(leaf: Any) -> str:
-    return f"{leaf.dtype}{list(leaf.shape)}" if isinstance(leaf, np.ndarray) else type(leaf).__name__
 
 
 def _paths(treedef: Any) -> list[str]:

@@ -45,14 +45,7 @@ def make_graph_builder(backend: str | GraphBuilder) -> GraphBuilder:
 
     if isinstance(backend, GraphBuilder):
         return backend
-    made = _make("graph builder", backend, "rlcore_make_graph_builder", {})
-    if not isinstance(made, GraphBuilder):
-        raise PluginContractError(
-            f"graph builder '{backend}' gave a {type(made).__name__}, not a rlcore.backend.GraphBuilder",
-            kind="graph builder",
-            name=backend,
-        )
-    return made
+    return _make("graph builder", backend, "rlcore_make_graph_builder", {}, GraphBuilder)  # type: ignore[no-any-return]
 
 
 def make_executor(executor: str | Executor, options: Mapping[str, Any] | None = None) -> Executor:
@@ -64,14 +57,8 @@ def make_executor(executor: str | Executor, options: Mapping[str, Any] | None = 
 
     if isinstance(executor, Executor):
         return executor
-    made = _make("executor", executor, "rlcore_make_executor", {"options": dict(options or {})})
-    if not isinstance(made, Executor):
-        raise PluginContractError(
-            f"executor '{executor}' gave a {type(made).__name__}, not a rlcore.executor.Executor",
-            kind="executor",
-            name=executor,
-        )
-    return made
+    arguments = {"options": dict(options or {})}
+    return _make("executor", executor, "rlcore_make_executor", arguments, Executor)  # type: ignore[no-any-return]
 
 
 class _FreshDriver(DriverManager):  # type: ignore[misc, type-arg, unused-ignore]
@@ -89,7 +76,7 @@ def _reraise(manager: Any, entry_point: EntryPoint, error: BaseException) -> Non
     raise error
 
 
-def _make(kind: str, name: str, hook: str, arguments: Mapping[str, Any]) -> Any:
+def _make(kind: str, name: str, hook: str, arguments: Mapping[str, Any], contract: type) -> Any:
     entry_point = _pick(kind, name)
     origin = f"{kind} '{name}' ({_label(entry_point)}, {entry_point.value})"
     try:
@@ -109,6 +96,9 @@ def _make(kind: str, name: str, hook: str, arguments: Mapping[str, Any]) -> Any:
         ) from e
     if made is None:
         raise PluginContractError(f"{origin} does not implement {hook}", kind=kind, name=name)
+    if not isinstance(made, contract):
+        expected = f"{contract.__module__}.{contract.__qualname__}"
+        raise PluginContractError(f"{origin} made a {type(made).__name__}, not a {expected}", kind=kind, name=name)
     return made
 
 

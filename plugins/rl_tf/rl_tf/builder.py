@@ -39,7 +39,7 @@ class TfExecutable(Executable):
     def __init__(self, graph: ComponentGraph, instance: Instance, mode: str, device: str, seed: int) -> None:
         super().__init__(graph, instance, mode, seed)
         self._device = "/GPU:0" if device == "gpu" else "/CPU:0"
-        self._ops = ops = TfOps()
+        ops = TfOps()
         self._blocks: list[Group] = []
         with tf.device(self._device):
             for block, slots in zip(instance.blocks, instance.block_slots, strict=True):
@@ -120,8 +120,13 @@ class TfExecutable(Executable):
         offset = 0
         for group in self._trained:
             size = sum(group.sizes)
-            self._ops.assign(group.variable, buffer[offset : offset + size])
+            group.variable.assign(buffer[offset : offset + size])
             offset += size
+        self._written()
+
+    def _written(self) -> None:
+        if self.mode == "eager":  # a static graph reads the variables themselves
+            self._bind()
 
     def get_state(self) -> dict[str, np.ndarray]:
         state = {}
@@ -135,9 +140,10 @@ class TfExecutable(Executable):
 
     def _write_state(self, state: Mapping[str, np.ndarray]) -> None:
         for group in self._blocks:
-            self._ops.assign(group.variable, np.concatenate([state[s.variable.path].ravel() for s in group.slots]))
+            group.variable.assign(np.concatenate([state[s.variable.path].ravel() for s in group.slots]))
         for slot in self.instance.loose:
             getattr(slot.component, slot.attribute).assign(state[slot.variable.path])
+        self._written()
 
 
 def _tf_spec(spec: TensorSpec, index: int) -> tf.TensorSpec:

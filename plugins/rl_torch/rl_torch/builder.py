@@ -50,7 +50,6 @@ class TorchExecutable(Executable):
             trained: torch.zeros(sum(b.size for b in instance.blocks if b.trainable is trained), device=self.device)
             for trained in (True, False)
         }
-        self._trained = storage[True]
         self._views: dict[str, torch.Tensor] = {}
         self._groups: list[Group] = []
         for block, slots in zip(instance.blocks, instance.block_slots, strict=True):
@@ -156,6 +155,13 @@ class TorchExecutable(Executable):
                 root = self.instance.root
                 reason = f"a part of it can't be in a static graph: {str(e).splitlines()[0]}"
                 raise BuildError(reason, path="", component=type(root).__name__, api=api.name) from e
+            except torch._dynamo.exc.BackendCompilerFailed as e:
+                if "No working C++ compiler" not in str(e):
+                    raise
+                raise ConfigError(
+                    "backend 'torch', mode 'static': torch.compile finds no C++ compiler. Install one (g++ or clang++, "
+                    "or name it in the environment variable CXX), or use mode 'eager'"
+                ) from e
             self._functions[api.name] = run
             return out
 

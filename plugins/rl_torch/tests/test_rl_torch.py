@@ -1,5 +1,9 @@
 """What is rl_torch's own: overrides, graph breaks, real tensors inside components, dtypes at the border."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -88,3 +92,21 @@ def test_trained_variables_are_views_of_one_buffer():
     executable = TorchGraphBuilder().build(assemble(Sequential(Dense(3), Dense(2)), X))
     storages = {getattr(s.component, s.attribute).untyped_storage().data_ptr() for s in executable.instance.slots}
     assert len(storages) == 1
+
+
+def test_a_missing_compiler_is_named(tmp_path):
+    code = """
+import numpy as np
+from rl_torch.builder import TorchGraphBuilder
+from rlcore.assembly import assemble
+from rlcore.components.layers import Dense
+from rlcore.errors import ConfigError
+from rlcore.specs import TensorSpec
+graph = assemble(Dense(3, activation="tanh"), {"__call__": {"x": TensorSpec(("B", 4))}})
+try:
+    TorchGraphBuilder().build(graph, mode="static")("__call__", np.ones((2, 4), np.float32))
+except ConfigError as e:
+    print(e)"""
+    env = {**os.environ, "CXX": "/nonexistent", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120)
+    assert "finds no C++ compiler" in done.stdout and "mode 'eager'" in done.stdout, done.stderr[-800:]
