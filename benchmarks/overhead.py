@@ -24,7 +24,7 @@ import numpy as np
 
 from rlcore.agents.dqn import DQN, DQNConfig
 from rlcore.assembly import assemble
-from rlcore.plugins.manager import make_graph_builder
+from rlcore.plugins.session import make_graph_builder
 from rlcore.specs import TensorSpec
 
 OBSERVATION, ACTIONS, GAMMA, RATE, CLIP = 4, 2, 0.99, 1e-3, 10.0

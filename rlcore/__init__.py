@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rlcore.assembly import assemble
     from rlcore.component import Component, Normal, Parameters, Uniform, api, frozen_copy
-    from rlcore.errors import BuildError, ConfigError, RLCoreError
-    from rlcore.facade import evaluate, load_weights, make_agent, save_weights, train
-    from rlcore.plugins.manager import make_executor, make_graph_builder
+    from rlcore.errors import BuildError, ConfigError, RLCoreError, UnsupportedCapability
+    from rlcore.facade import evaluate, load_config, load_weights, make_agent, save_weights, train
+    from rlcore.plugins.session import Session, make_executor, make_graph_builder
+    from rlcore.registry import from_spec
     from rlcore.specs import TensorSpec
 
 __version__ = "0.1.0"
@@ -22,12 +23,16 @@ __all__ = [
     "Normal",
     "Parameters",
     "RLCoreError",
+    "Session",
     "TensorSpec",
     "Uniform",
+    "UnsupportedCapability",
     "api",
     "assemble",
     "evaluate",
+    "from_spec",
     "frozen_copy",
+    "load_config",
     "load_weights",
     "make_agent",
     "make_executor",
@@ -37,11 +42,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "rlcore.facade": ("evaluate", "load_weights", "make_agent", "save_weights", "train"),
+    "rlcore.facade": ("evaluate", "load_config", "load_weights", "make_agent", "save_weights", "train"),
     "rlcore.assembly": ("assemble",),
     "rlcore.component": ("Component", "Normal", "Parameters", "Uniform", "api", "frozen_copy"),
-    "rlcore.errors": ("BuildError", "ConfigError", "RLCoreError"),
-    "rlcore.plugins.manager": ("make_executor", "make_graph_builder"),
+    "rlcore.errors": ("BuildError", "ConfigError", "RLCoreError", "UnsupportedCapability"),
+    "rlcore.plugins.session": ("Session", "make_executor", "make_graph_builder"),
+    "rlcore.registry": ("from_spec",),
     "rlcore.specs": ("TensorSpec",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -135,7 +135,9 @@ class _Assembly:
             root_call = calls[0]
             outputs = self.merge(root_call.outputs, calls_2[0].outputs)
             reached = frozenset(c.path for c in calls)
-            apis[api_name] = ApiGraph(api_name, dict(specs), outputs, tuple(noise), reached, self.writes)
+            apis[api_name] = ApiGraph(
+                api_name, dict(specs), outputs, tuple(noise), reached, self.writes, self.gradients
+            )
         ordered: dict[str, Node] = {}
         for path, component in self.adopted.items():
             if path in nodes or component._bindings:
@@ -149,7 +151,7 @@ class _Assembly:
     def probe(
         self, api_name: str, specs: Mapping[str, SpecTree], sizes: Mapping[str, int]
     ) -> tuple[list[_Call], list[NoiseInput]]:
-        self.sizes, self.calls, self.noise, self.writes = sizes, [], [], False
+        self.sizes, self.calls, self.noise, self.writes, self.gradients = sizes, [], [], False, False
         arguments = {name: sample(tree, self.rng, sizes) for name, tree in specs.items()}
         for component in self.adopted.values():
             component._noise = _ProbeNoise(self, component)
@@ -382,7 +384,7 @@ class _ProbeOps(_PlainOps):  # type: ignore[misc]
         super().assign(variable, value)
 
     def value_and_grad(self, loss_fn: Callable[[], Any], parameters: Parameters) -> Any:
-        self._assembly.writes = True  # it binds other arrays for a moment
+        self._assembly.writes = self._assembly.gradients = True  # it binds other arrays for a moment
         assembly = self._assembly
         calls, noise = list(assembly.calls), list(assembly.noise)
         out = loss_fn()

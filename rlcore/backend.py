@@ -12,7 +12,7 @@ import optree
 
 from rlcore.component import Component
 from rlcore.component_graph import ApiGraph, ComponentGraph
-from rlcore.errors import ConfigError, RLCoreError, nearest
+from rlcore.errors import ConfigError, RLCoreError, UnsupportedCapability, nearest
 from rlcore.layout import Entry, Instance, manifest
 from rlcore.ops import Ops
 from rlcore.specs import TensorSpec, is_spec
@@ -33,6 +33,11 @@ class Capabilities:
     modes: tuple[str, ...]
     gradients: bool
     devices: tuple[str, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """As a plugin's info declares them."""
+        return frozenset((*self.modes, *(["gradients"] if self.gradients else []), *self.devices))
 
 
 class WeightsError(RLCoreError, ValueError):
@@ -264,10 +269,15 @@ class GraphBuilder(ABC):
         :param mode: ``eager`` or ``static``; the backend's default if None.
         :param device: the backend's default if None.
         :param seed: of the initial weights and of the noise.
-        :raises ConfigError: for a mode or device that this backend lacks.
+        :raises UnsupportedCapability: for a mode or device that this backend lacks, or gradients if it takes none.
         """
         mode = self.check("mode", mode, self.capabilities.modes)
         device = self.check("device", device, self.capabilities.devices)
+        learning = [name for name, api in graph.apis.items() if api.gradients]
+        if learning and not self.capabilities.gradients:
+            raise UnsupportedCapability(
+                f"backend '{self.name}' can't take gradients (needed by api '{learning[0]}'); it can act only"
+            )
         instance = graph.instantiate()
         executable = self._build(graph, instance, mode, device, seed)
         for component in instance.components.values():
@@ -279,11 +289,11 @@ class GraphBuilder(ABC):
     def check(self, what: str, value: str | None, known: Sequence[str]) -> str:
         """``value``, or the default where it is None.
 
-        :raises ConfigError: if the backend lacks it.
+        :raises UnsupportedCapability: if the backend lacks it.
         """
         if value is None:
             return known[0]
         if value not in known:
             has = f"It has: {', '.join(known)}"
-            raise ConfigError(f"backend '{self.name}' has no {what} '{value}'.{nearest(value, known)} {has}")
+            raise UnsupportedCapability(f"backend '{self.name}' has no {what} '{value}'.{nearest(value, known)} {has}")
         return value

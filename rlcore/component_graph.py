@@ -36,6 +36,7 @@ class ApiGraph:
 
     :ivar reached: paths of the components that it calls, itself among them.
     :ivar writes: whether it assigns to a variable.
+    :ivar gradients: whether it takes gradients.
     """
 
     name: str
@@ -44,6 +45,7 @@ class ApiGraph:
     noise: tuple[NoiseInput, ...]
     reached: frozenset[str]
     writes: bool
+    gradients: bool = False
 
 
 @dataclass

@@ -14,6 +14,10 @@ class ConfigError(RLCoreError, ValueError):
     """A setting is unknown, of the wrong type, out of range or contradicts another."""
 
 
+class UnsupportedCapability(ConfigError):
+    """A backend or an executor was asked for what it does not declare among its capabilities."""
+
+
 class SpecError(RLCoreError, TypeError):
     """A tensor or a space is not what was declared.
 

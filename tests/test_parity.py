@@ -9,7 +9,7 @@ from rlcore.backend import WeightsError
 from rlcore.component import api
 from rlcore.components.optimizers import Optimizer
 from rlcore.errors import ConfigError, SpecError
-from rlcore.plugins.manager import make_graph_builder
+from rlcore.plugins.session import make_graph_builder
 from rlcore.specs import TensorSpec, sample, with_axes
 
 BOX = TensorSpec((4,), "float32", -2.0, 2.0)

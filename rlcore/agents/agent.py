@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import pydantic
 
 from rlcore.component import Component
-from rlcore.components.optimizers import as_optimizer
 from rlcore.components.schedules import as_schedule
 from rlcore.specs import SpecTree
 
@@ -21,11 +20,6 @@ class AgentConfig(pydantic.BaseModel):
 
 def check_schedule(value: Any) -> Any:
     as_schedule(value)  # raises ConfigError, a ValueError, which pydantic reports with the key
-    return value
-
-
-def check_optimizer(value: Any) -> Any:
-    as_optimizer(value, 1e-3, None)
     return value
 
 

@@ -16,14 +16,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PositiveInt
 
-from rlcore.agents.agent import Agent, AgentConfig, check_optimizer, check_schedule
+from rlcore.agents.agent import Agent, AgentConfig, check_schedule
 from rlcore.component import Array, Parameters, api, frozen_copy
 from rlcore.components import losses
-from rlcore.components.exploration import EpsilonGreedy
-from rlcore.components.networks import default_network
-from rlcore.components.optimizers import as_optimizer
-from rlcore.components.q_heads import QNetwork
+from rlcore.components.networks import network_for
 from rlcore.errors import ConfigError
+from rlcore.registry import ComponentSpec, SpecOf, check_spec
 from rlcore.specs import SpecTree, TensorSpec, describe, is_spec, with_axes
 
 ScheduleSpec = Annotated[Any, AfterValidator(check_schedule)]
@@ -33,8 +31,8 @@ class DQNConfig(AgentConfig):
     """Settings of DQN. Defaults: Stable-Baselines3 2.9, unless a field says otherwise."""
 
     learning_rate: ScheduleSpec = Field(1e-4, description="schedule over the run's progress; usual 1e-5 to 3e-3")
-    optimizer: Annotated[Any, AfterValidator(check_optimizer)] = Field(
-        "adam", description="name, or a mapping of a name and options"
+    optimizer: Annotated[Any, SpecOf("optimizer")] = Field(
+        "adam", validate_default=True, description="name, or a mapping of a name and options"
     )
     max_grad_norm: float | None = Field(10.0, gt=0, description="global L2 norm that gradients are clipped to")
     gamma: float = Field(0.99, ge=0, le=1, description="discount of one env step")
@@ -43,11 +41,21 @@ class DQNConfig(AgentConfig):
     dueling: bool = Field(False, description="dueling head")
     loss: Literal["huber", "squared"] = Field("huber", description="of the temporal-difference error")
     huber_delta: float = Field(1.0, gt=0, description="error beyond which Huber is linear")
+    network: Annotated[Any, SpecOf("network", optional=True)] = Field(
+        None, description="of the observations, in place of the usual one with `hidden` and `activation`"
+    )
+    policy: Annotated[Any, SpecOf("policy", optional=True)] = Field(
+        None, description="action values from a network, in place of the usual one with `dueling`"
+    )
     hidden: tuple[PositiveInt, ...] = Field(
         (64, 64), description="units of the layers, for observations that are no image"
     )
     activation: str = Field("relu", description="of the hidden layers")
+    exploration: Annotated[Any, SpecOf("exploration")] = Field(
+        "epsilon_greedy", validate_default=True, description="from action values to the actions of training"
+    )
     epsilon: ScheduleSpec = Field((1.0, 0.05, 0.1), description="probability of a random action, a schedule")
+    replay: Annotated[Any, SpecOf("replay")] = Field("uniform", validate_default=True, description="the memory")
     replay_capacity: PositiveInt = Field(1_000_000, description="transitions")
     learning_starts_env_steps: int = Field(100, ge=0, description="env steps before the first update")
     batch_size: PositiveInt = Field(32, description="transitions an update")
@@ -56,6 +64,9 @@ class DQNConfig(AgentConfig):
     target_update: Literal["hard", "soft"] = Field("hard", description="copy at intervals, or Polyak each update")
     target_sync_env_steps: PositiveInt = Field(10_000, description="env steps between hard copies")
     target_tau: float = Field(0.005, gt=0, le=1, description="share of the online weights in each soft update")
+
+
+USUAL_POLICY = check_spec("policy", "q_network")
 
 
 class DQN(Agent):
@@ -74,12 +85,13 @@ class DQN(Agent):
         if not is_spec(action) or action.kind != "discrete":
             raise ConfigError(f"DQN needs a Discrete action space, this environment's is {describe(action)}")
         self.observation, self.action, self.config = observation, action, config
-        network = default_network(observation, hidden=config.hidden, activation=config.activation)
-        self.q_network = QNetwork(network, action.num_values, dueling=config.dueling)
+        network = network_for(observation, config.network, hidden=config.hidden, activation=config.activation)
+        policy: ComponentSpec = config.policy or USUAL_POLICY
+        self.q_network = policy.build(network=network, num_actions=action.num_values, dueling=config.dueling)
         self.target_network = frozen_copy(self.q_network)
         self.online, self.target = Parameters(self.q_network), Parameters(self.target_network)
-        self.exploration = EpsilonGreedy(config.epsilon)
-        self.optimizer = as_optimizer(config.optimizer, config.learning_rate, config.max_grad_norm)
+        self.exploration = config.exploration.build(epsilon=config.epsilon)
+        self.optimizer = config.optimizer.build(learning_rate=config.learning_rate, max_grad_norm=config.max_grad_norm)
 
     def api_inputs(self) -> Mapping[str, Mapping[str, SpecTree]]:
         observations, scalar = with_axes(self.observation, "B"), TensorSpec(())

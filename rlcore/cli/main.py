@@ -1,4 +1,4 @@
-"""``rlcore``: train, graph. Only the standard library and typer are imported before a command runs."""
+"""The ``rlcore`` command. Only the standard library and typer are imported before a command runs."""
 
 from __future__ import annotations
 
@@ -32,19 +32,41 @@ def _main() -> None:
 
 @app.command()
 def train(
-    agent: Agent,
-    env: Env,
-    backend: Annotated[str, typer.Option(help="Graph backend: numpy, torch, tf, or a plugin's.")] = "torch",
+    agent: Annotated[
+        str | None, typer.Argument(help="Name of the agent, e.g. dqn, or a file with its spec.", show_default=False)
+    ] = None,
+    env: Annotated[
+        str | None, typer.Option("--env", help="Gymnasium id, e.g. CartPole-v1.", show_default=False)
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="JSON or YAML file of settings, e.g. config.yaml of a run.", show_default=False),
+    ] = None,
+    backend: Annotated[
+        str | None,
+        typer.Option(help="Graph backend: numpy, torch, tf, or a plugin's.", show_default="RLCORE_BACKEND, or torch"),
+    ] = None,
     mode: Annotated[str | None, typer.Option(help="eager or static.", show_default="the backend's")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, ...", show_default="the backend's")] = None,
     actor_backend: Annotated[str | None, typer.Option(help="Backend of the sampler.", show_default="--backend")] = None,
-    executor: Annotated[str, typer.Option(help="Where it runs: local, or a plugin's.")] = "local",
+    executor: Annotated[
+        str | None,
+        typer.Option(help="Where it runs: local, or a plugin's.", show_default="RLCORE_EXECUTOR, or local"),
+    ] = None,
     num_envs: Annotated[
         int | None, typer.Option(help="Environments stepped together.", show_default="preset, or 1")
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Env steps.", show_default="preset, or 100000")] = None,
-    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Of everything random.", show_default="0")] = None,
     evaluation_episodes: Annotated[int | None, typer.Option(help="Greedy episodes.", show_default="100")] = None,
+    hooks: Annotated[
+        str | None,
+        typer.Option(help="Hook plugins, a,b; '' for none.", show_default="RLCORE_HOOKS, or all installed"),
+    ] = None,
+    on_hook_error: Annotated[
+        str | None,
+        typer.Option(help="raise, warn or disable.", show_default="RLCORE_ON_HOOK_ERROR, or raise"),
+    ] = None,
     run_dir: Annotated[Path | None, typer.Option(help="Where the run lies.", show_default="runs/...")] = None,
     settings: Settings = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the process; 1 is fastest for small networks.")] = 1,
@@ -56,6 +78,7 @@ def train(
     train_command(
         agent,
         env,
+        config,
         settings or [],
         run_dir,
         backend=backend,
@@ -67,6 +90,8 @@ def train(
         steps=steps,
         seed=seed,
         evaluation_episodes=evaluation_episodes,
+        hooks=None if hooks is None else [name.strip() for name in hooks.split(",") if name.strip()],
+        on_hook_error=on_hook_error,
     )
 
 

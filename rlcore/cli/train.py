@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from rlcore.runs.config import parse_settings, resolve
+from rlcore.errors import ConfigError
+from rlcore.runs.config import load_config, merged, nested, parse_settings, resolve
 from rlcore.runs.evaluation import Evaluation
 from rlcore.runs.train import Status, run
 
@@ -20,8 +21,18 @@ class _Speed(ProgressColumn):
         return Text(f"{task.speed:,.0f} steps/s" if task.speed else "", style="cyan")
 
 
-def train_command(agent: str, env: str, settings: Sequence[str], run_dir: Path | None, **options: Any) -> None:
-    config, learner, actor = resolve(agent, env, parse_settings(settings), **options)
+def train_command(
+    agent: str | None, env: str | None, file: Path | None, settings: Sequence[str], run_dir: Path | None, **options: Any
+) -> None:
+    given: dict[str, Any] = load_config(file) if file is not None else {}
+    agent, env = agent or given.pop("agent", None), env or given.pop("env", None)
+    if agent is None or env is None:
+        raise ConfigError(f"which {'agent' if agent is None else 'environment'}? rlcore train dqn --env CartPole-v1")
+    own = merged(given.pop("config", None) or {}, nested(parse_settings(settings)))
+    run_settings = {k: v for k, v in given.items() if k not in ("agent", "env")}
+    run_settings |= {k: v for k, v in options.items() if v is not None}
+    config, learner, actor = resolve(agent, env, own, **run_settings)
+    agent, env = config.agent, config.env
     console = Console()
     where = config.backend if config.mode is None else f"{config.backend}, {config.mode}"
     console.print(

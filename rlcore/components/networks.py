@@ -125,6 +125,20 @@ class ToFloat(Component):
         return self.flatten(self.ops.astype(x, "float32"))
 
 
+def network_for(observation: SpecTree, spec: Any, *, hidden: Sequence[int], activation: str) -> Component:
+    """The network that a spec stands for, fit for the observation; the usual one if there is no spec.
+
+    :param spec: a ComponentSpec of kind ``network``, or None. A class that takes ``observation`` gets observations
+        as they are, and so does every class if they are images; else they are flattened in front of it.
+    """
+    if spec is None:
+        return default_network(observation, hidden=hidden, activation=activation)
+    network: Component = spec.build(observation=observation, hidden=hidden, activation=activation)
+    if spec.takes("observation") or (is_spec(observation) and observation.rank == 3):
+        return network
+    return Sequential(FlattenObservation(observation), network)
+
+
 def default_network(observation: SpecTree, *, hidden: Sequence[int], activation: str) -> Sequential:
     """The usual network of an observation: NatureCNN for uint8 images, else an MLP on the flattened observation."""
     if is_spec(observation) and observation.rank == 3 and observation.dtype == "uint8":

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from rlcore.component import Array, Component, Parameters, api
 from rlcore.components.schedules import as_schedule
-from rlcore.errors import ConfigError, nearest
 from rlcore.specs import TensorSpec
 
 
@@ -183,21 +182,3 @@ class AdamW(Adam):
 
 def _log(x: float) -> float:
     return math.log(x) if x > 0 else -1e9
-
-
-NAMED: dict[str, type[Optimizer]] = {"sgd": SGD, "rmsprop": RMSProp, "adam": Adam, "adamw": AdamW}
-
-
-def as_optimizer(spec: Any, learning_rate: Any, max_grad_norm: float | None) -> Optimizer:
-    """The optimizer that a name, or a mapping of a name and options, stands for.
-
-    :raises ConfigError: for an unknown name or option.
-    """
-    options = dict(spec) if isinstance(spec, Mapping) else {"name": spec}
-    name = options.pop("name", None)
-    if name not in NAMED:
-        raise ConfigError(f"unknown optimizer {name!r}.{nearest(str(name), NAMED)} Known: {', '.join(NAMED)}")
-    try:
-        return NAMED[name](learning_rate, max_grad_norm=max_grad_norm, **options)
-    except TypeError as e:
-        raise ConfigError(f"optimizer '{name}': {e}") from e

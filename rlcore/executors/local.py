@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from rlcore.executor import Executor, ExecutorError, Future, Handle, Ref
+import numpy as np
+
+from rlcore.errors import ConfigError
+from rlcore.executor import Collective, Executor, Future, Handle, Ref, WorkerDied
 
 
 class LocalFuture(Future):
@@ -22,36 +25,56 @@ class LocalFuture(Future):
 
 
 class LocalHandle(Handle):
-    def __init__(self, executor: LocalExecutor, role: Any) -> None:
-        self._executor, self._role = executor, role
+    def __init__(self, executor: LocalExecutor, role: Any, name: str) -> None:
+        self._executor, self._role, self._name = executor, role, name
 
     def call(self, method: str, *args: Any, **kwargs: Any) -> Future:
         if self._role is None:
-            return LocalFuture(error=ExecutorError(f"call of '{method}' on a role that was killed"))
+            return LocalFuture(error=WorkerDied(f"call of '{method}' on {self._name}, which was killed or shut down"))
+        resolve = self._executor.resolve
         try:
-            return LocalFuture(getattr(self._role, method)(*map(self._executor.resolve, args), **kwargs))
+            values = {k: resolve(v) for k, v in kwargs.items()}
+            return LocalFuture(getattr(self._role, method)(*map(resolve, args), **values))
         except Exception as e:
             return LocalFuture(error=e)
 
     def close(self) -> None:
         role, self._role = self._role, None
-        if hasattr(role, "close"):
+        if role is not None:
             role.close()
+
+
+class LocalCollective(Collective):
+    """One rank."""
+
+    rank, size = 0, 1
+
+    def all_reduce(self, buffer: np.ndarray, *, op: str = "mean") -> np.ndarray:
+        if op not in ("mean", "sum"):
+            raise ConfigError(f"all_reduce: op is 'mean' or 'sum', not '{op}'")
+        return np.array(buffer)
+
+    def broadcast(self, buffer: np.ndarray, *, root: int = 0) -> np.ndarray:
+        if root != 0:
+            raise ConfigError(f"broadcast from rank {root}: there is only rank 0")
+        return np.array(buffer)
+
+    def barrier(self) -> None: ...
 
 
 class LocalExecutor(Executor):
     """One process, a fixed order: every distributed algorithm can be debugged and tested here."""
 
     name = "local"
-    capabilities = frozenset({"tasks"})
+    capabilities = frozenset({"tasks", "collectives"})
 
     def __init__(self) -> None:
         self._handles: list[LocalHandle] = []
 
-    def spawn(self, role: type, count: int = 1, *args: Any, **kwargs: Any) -> list[Handle]:
-        handles = [LocalHandle(self, role(*args, **kwargs)) for _ in range(count)]
-        self._handles += handles
-        return list(handles)
+    def _start(self, make: Callable[[], Any], name: str) -> Handle:
+        handle = LocalHandle(self, make(), name)
+        self._handles.append(handle)
+        return handle
 
     def put(self, value: Any) -> Ref:
         return Ref(value)
@@ -66,10 +89,20 @@ class LocalExecutor(Executor):
         return list(futures)
 
     def kill(self, handle: Handle) -> None:
+        """The role is closed: here it would otherwise keep what it holds."""
         if isinstance(handle, LocalHandle):
             handle.close()
 
+    def launch(self, program: Callable[..., Any], *args: Any) -> list[Any]:
+        return [program(LocalCollective(), *args)]
+
     def shutdown(self) -> None:
-        for handle in self._handles:
-            handle.close()
-        self._handles.clear()
+        handles, self._handles = self._handles, []
+        errors = []
+        for handle in reversed(handles):  # all of them, whatever one says
+            try:
+                handle.close()
+            except Exception as e:
+                errors.append(e)
+        if errors:
+            raise errors[0]

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from rlcore.errors import ConfigError
+from rlcore.plugins.session import Session
 from rlcore.runs.config import RunConfig
 
 PACKAGES = (
@@ -29,13 +30,14 @@ PACKAGES = (
     "optree",
     "autograd",
 )
+PLUGIN_FIELDS = ("kind", "name", "distribution", "version", "entry_point")
 
 
 class RunDir:
     """Made when the run starts, after every setting was checked."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+        self.path, self.settings = path, settings
 
     @staticmethod
     def check(path: str | Path) -> None:
@@ -45,7 +47,7 @@ class RunDir:
             raise ConfigError(f"run directory {path} is not empty; name a new folder")
 
     @classmethod
-    def create(cls, config: RunConfig, path: str | Path | None = None) -> RunDir:
+    def create(cls, config: RunConfig, session: Session, path: str | Path | None = None) -> RunDir:
         """:param path: as :meth:`check` allows; ``runs/AGENT-ENV-TIME-sSEED`` if None."""
         if path is None:
             stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
@@ -56,16 +58,21 @@ class RunDir:
                 path = Path("runs") / f"{name}-{number}"
         path = Path(path)
         path.mkdir(parents=True, exist_ok=True)
-        run = cls(path)
-        plain = config.model_dump() | {"env": _name(config.env), "backend": _name(config.backend)}
-        plain["actor_backend"] = None if config.actor_backend is None else _name(config.actor_backend)
-        (path / "config.yaml").write_text(yaml.safe_dump(_plain(plain), sort_keys=False))
+        settings = _plain(config.model_dump())
+        for key in ("env", "backend", "actor_backend", "executor"):
+            settings[key] = _name(settings[key])
+        if settings["hooks"] is not None:
+            settings["hooks"] = [_name(hook) for hook in settings["hooks"]]
+        run = cls(path, settings)
+        (path / "config.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
         run.write_json("manifest.json", {
             "started": datetime.now(UTC).isoformat(timespec="seconds"),
             "python": sys.version.split()[0],
             "machine": platform.machine(),
             "system": platform.system(),
             "packages": {p: v for p in PACKAGES if (v := _version(p))},
+            "plugins": [dict(zip(PLUGIN_FIELDS, plugin, strict=True)) for plugin in session.plugin_set],
+            "plugin_set": session.fingerprint,
             "seed": config.seed,
         })  # fmt: skip
         return run
@@ -102,9 +109,9 @@ class MetricsFile:
         self._file.close()
 
 
-def _name(value: Any) -> str:
-    """What stands for an environment or a backend in text: its id, or the name of the function or class."""
-    if isinstance(value, str):
+def _name(value: Any) -> Any:
+    """What stands for an object in text: its name, or that of the function or class. Plain settings stay."""
+    if value is None or isinstance(value, (str, dict)):
         return value
     return str(getattr(value, "name", None) or getattr(value, "__name__", type(value).__name__))
 

@@ -13,7 +13,8 @@ import gymnasium
 import numpy as np
 
 from rlcore.errors import ConfigError
-from rlcore.plugins.manager import make_executor
+from rlcore.executor import Executor
+from rlcore.plugins.events import RolloutStats, SessionInfo, UpdateStats
 from rlcore.runs.config import RunConfig
 from rlcore.runs.evaluation import Evaluation, evaluate
 from rlcore.runs.run_dir import MetricsFile, RunDir
@@ -68,57 +69,36 @@ def run(
         raise ConfigError("training and evaluation need environments of their own: give a function that makes one")
     if run_dir is not None:
         RunDir.check(run_dir)
+    session, hooks = learner.session, learner.session.hooks
+    executor = session.executor(*name_and_options(config.executor))
+    agent = BuiltAgent(actor, actor.agent.acting)  # what can't be built fails here, before the directory is made
+    directory = RunDir.create(config, session, run_dir)
+    plugins = [" ".join(plugin[:4]) for plugin in session.plugin_set]
+    info = SessionInfo(session.id, directory.settings, directory.path, plugins)
     evaluation_seed = int(np.random.SeedSequence([config.seed, 0xE7A1]).generate_state(1)[0])
 
     def evaluated(name: str) -> Evaluation:
         result = evaluate(agent, config.env, episodes=config.evaluation_episodes, seed=evaluation_seed)
+        hooks.after_evaluation(name, result)
         if on_evaluation is not None:
             on_evaluation(name, result)
         return result
 
-    executor = make_executor(config.executor, config.executor_options)
-    agent = BuiltAgent(actor, actor.agent.acting)  # what can't be built fails here, before the directory is made
-    before = evaluated("before")
-    directory = RunDir.create(config, run_dir)
-    metrics = MetricsFile(directory.path / "metrics.csv")
-    returns: deque[float] = deque(maxlen=100)
-    lengths: deque[int] = deque(maxlen=100)
-    log_every, logged, episodes = max(1, config.steps // 200), 0, 0
-    started = time.perf_counter()
-    last: Progress | None = None
+    error: BaseException | None = None
     try:
-        workflow = WORKFLOWS[learner.agent.workflow]
-        for last in workflow(
-            executor, learner, actor, env=config.env, num_envs=config.num_envs, steps=config.steps, seed=config.seed
-        ):
-            for total, length in last.episodes:
-                returns.append(total)
-                lengths.append(length)
-            episodes += len(last.episodes)
-            seconds = time.perf_counter() - started
-            mean = float(np.mean(returns)) if returns else None
-            if last.env_steps - logged >= log_every or last.env_steps >= config.steps:
-                logged = last.env_steps
-                row: dict[str, Any] = {
-                    "env_steps": last.env_steps,
-                    "updates": last.updates,
-                    "seconds": round(seconds, 3),
-                }
-                row |= {"episodes": episodes, "return_mean": mean, **last.metrics}
-                row["length_mean"] = float(np.mean(lengths)) if lengths else None
-                metrics.write(row)
-            if on_status is not None:
-                on_status(Status(last.env_steps, config.steps, seconds, mean, last.metrics))
+        hooks.session_start(info)
+        before = evaluated("before")
+        last, trained = _train(config, learner, actor, executor, directory, on_status)
+        agent.set_weights(last.weights)
+        after = evaluated("after")
+    except BaseException as e:
+        error = e
+        raise
     finally:
-        # Also after an error or Ctrl-C: what was trained is kept.
-        if last is not None and last.weights is not None:
-            save_weights(directory.path / "weights.safetensors", last.weights)
-        metrics.close()
-        executor.shutdown()
-    assert last is not None and last.weights is not None
-    trained = time.perf_counter() - started
-    agent.set_weights(last.weights)
-    after = evaluated("after")
+        try:
+            executor.shutdown()
+        finally:
+            hooks.session_finish(info, error)
     result = {
         "before": {"mean": before.mean, "std": before.std, "episodes": len(before.returns)},
         "after": {"mean": after.mean, "std": after.std, "episodes": len(after.returns)},
@@ -128,3 +108,72 @@ def run(
     }
     directory.write_json("result.json", result)
     return TrainResult(directory.path, before, after, agent, trained, last.env_steps, last.updates)
+
+
+def _train(
+    config: RunConfig,
+    learner: Recipe,
+    actor: Recipe,
+    executor: Executor,
+    directory: RunDir,
+    on_status: Callable[[Status], None] | None,
+) -> tuple[Any, float]:
+    """The workflow from its first to its last turn. What was trained is saved also after an error or Ctrl-C.
+
+    :return: the last turn, and the seconds that all took.
+    """
+    hooks = learner.session.hooks
+    metrics = MetricsFile(directory.path / "metrics.csv")
+    returns: deque[float] = deque(maxlen=100)
+    lengths: deque[int] = deque(maxlen=100)
+    log_every, logged, episodes = max(1, config.steps // 200), 0, 0
+    started = time.perf_counter()
+    last: Progress | None = None
+    try:
+        workflow = WORKFLOWS[learner.agent.workflow]
+        turns = workflow(
+            executor, learner, actor, env=config.env, num_envs=config.num_envs, steps=config.steps, seed=config.seed
+        )
+        for turn in turns:
+            new_steps = turn.env_steps - (last.env_steps if last else 0)
+            new_updates = turn.updates - (last.updates if last else 0)
+            last = turn
+            hooks.after_rollout(RolloutStats(new_steps, turn.env_steps, turn.episodes))
+            if new_updates:
+                hooks.after_update(UpdateStats(turn.updates, turn.env_steps, turn.metrics))
+                if turn.weights is not None:
+                    hooks.weights_published(turn.weights.version)
+            for total, length in turn.episodes:
+                returns.append(total)
+                lengths.append(length)
+            episodes += len(turn.episodes)
+            seconds = time.perf_counter() - started
+            mean = float(np.mean(returns)) if returns else None
+            if turn.env_steps - logged >= log_every or turn.env_steps >= config.steps:
+                logged = turn.env_steps
+                row: dict[str, Any] = {
+                    "env_steps": turn.env_steps,
+                    "updates": turn.updates,
+                    "seconds": round(seconds, 3),
+                }
+                row |= {"episodes": episodes, "return_mean": mean, **turn.metrics}
+                row["length_mean"] = float(np.mean(lengths)) if lengths else None
+                metrics.write(row)
+            if on_status is not None:
+                on_status(Status(turn.env_steps, config.steps, seconds, mean, turn.metrics))
+    finally:
+        metrics.close()
+        if last is not None and last.weights is not None:
+            path = directory.path / "weights.safetensors"
+            save_weights(path, last.weights)
+    assert last is not None and last.weights is not None
+    manifest = {"env_steps": last.env_steps, "updates": last.updates, "weights_version": last.weights.version}
+    hooks.after_checkpoint(path, manifest)
+    return last, time.perf_counter() - started
+
+
+def name_and_options(executor: Any) -> tuple[Any, dict[str, Any]]:
+    """Of RunConfig's ``executor``."""
+    if not isinstance(executor, dict):
+        return executor, {}
+    return executor["name"], {k: v for k, v in executor.items() if k != "name"}

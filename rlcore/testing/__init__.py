@@ -1,5 +1,25 @@
-"""Tests for one's own components, on every backend."""
+"""Tests for one's own components and plugins, on every backend.
 
+``ComponentTest`` builds one component alone. The conformance suites say whether a plugin does what its kind must do:
+as pytest classes (``class TestMine(GraphBuilderConformance): plugin = "mine"``), or as ``rlcore check-plugin mine``.
+"""
+
+from rlcore.testing.checks import (
+    ComponentsConformance,
+    ExecutorConformance,
+    GraphBuilderConformance,
+    HooksConformance,
+    Outcome,
+    run_checks,
+)
 from rlcore.testing.component_test import ComponentTest
 
-__all__ = ["ComponentTest"]
+__all__ = [
+    "ComponentTest",
+    "ComponentsConformance",
+    "ExecutorConformance",
+    "GraphBuilderConformance",
+    "HooksConformance",
+    "Outcome",
+    "run_checks",
+]

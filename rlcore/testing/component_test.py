@@ -10,7 +10,7 @@ import optree
 
 from rlcore.assembly import assemble
 from rlcore.component import Component, apis_of
-from rlcore.plugins.manager import make_graph_builder
+from rlcore.plugins.session import make_graph_builder
 from rlcore.specs import SpecTree, sample, spec_leaves
 
 Tree = Any

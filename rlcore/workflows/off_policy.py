@@ -10,10 +10,8 @@ import numpy as np
 
 from rlcore.backend import Weights
 from rlcore.envs.vector import EpisodeStats, VectorAdapter, make_vector
-from rlcore.errors import ConfigError
 from rlcore.executor import Executor
 from rlcore.memories.n_step import NStepBuilder
-from rlcore.memories.replay import UniformReplay
 from rlcore.workflows.recipe import Recipe
 
 Tree = Any
@@ -100,7 +98,7 @@ class Learner:
     def __init__(self, recipe: Recipe, seed: np.random.SeedSequence) -> None:
         config: Any = recipe.config
         self.graph = recipe.build(("update", "sync"))
-        self.replay = UniformReplay(config.replay_capacity, seed)
+        self.replay = config.replay.build(capacity=config.replay_capacity, seed=seed)
         self.batch_size: int = config.batch_size
 
     def add(self, rollout: Rollout) -> None:
@@ -134,10 +132,9 @@ def off_policy(
     """Train for ``steps`` env steps; yields after each turn of sampling and learning.
 
     :param learner: builds the learner; ``actor`` the sampler, perhaps on another backend.
-    :raises ConfigError: if the executor has no ``tasks``.
+    :raises UnsupportedCapability: if the executor has no ``tasks``.
     """
-    if "tasks" not in executor.capabilities:
-        raise ConfigError(f"the off-policy workflow needs an executor with 'tasks'; '{executor.name}' has none")
+    executor.require("tasks", by="the off-policy workflow")
     config: Any = learner.config
     sampler_seed, replay_seed = np.random.SeedSequence(seed).spawn(2)
     [learning] = executor.spawn(Learner, 1, learner, replay_seed)

@@ -6,8 +6,9 @@ import torch
 
 from rlcore.component import Component, Parameters, api
 from rlcore.components.layers import Dense
-from rlcore.components.optimizers import SGD, Adam, AdamW, RMSProp, as_optimizer
+from rlcore.components.optimizers import SGD, Adam, AdamW, RMSProp
 from rlcore.errors import ConfigError
+from rlcore.registry import from_spec
 from rlcore.specs import TensorSpec
 from rlcore.testing import ComponentTest
 
@@ -108,6 +109,6 @@ def test_learning_rate_follows_progress(build):
 
 def test_unknown_names_and_options():
     with pytest.raises(ConfigError, match="Did you mean 'adam'"):
-        as_optimizer("adm", 1e-3, None)
+        from_spec("optimizer", "adm")
     with pytest.raises(ConfigError, match="beta1"):
-        as_optimizer({"name": "adam", "beta1": 0.9}, 1e-3, None)
+        from_spec("optimizer", {"name": "adam", "beta1": 0.9})

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from rlcore.plugins.hookspecs import hookimpl
+from rlcore.plugins import PluginInfo, hookimpl
 
 
 class NumpyPlugin:
+    info = PluginInfo(
+        api_version="1.0",
+        capabilities=("eager", "gradients", "cpu"),
+        summary="NumPy, the reference",
+    )
+
     @hookimpl
     def rlcore_make_graph_builder(self) -> Any:
         from rlcore.backends.numpy.builder import NumpyGraphBuilder

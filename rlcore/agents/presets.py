@@ -1,16 +1,10 @@
-"""Agents by name, and the settings that are known to work for an environment."""
+"""The settings that are known to work for an environment."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
-
-from rlcore.agents.agent import Agent
-from rlcore.errors import ConfigError, nearest
-
-AGENTS = {"dqn": "rlcore.agents.dqn:DQN"}
 
 
 @dataclass(frozen=True)
@@ -42,14 +36,6 @@ PRESETS: dict[tuple[str, str], Preset] = {
         run={"steps": 50_000},
     ),
 }
-
-
-def agent_class(name: str) -> type[Agent]:
-    """:raises ConfigError: for an unknown name, with the nearest one."""
-    if name not in AGENTS:
-        raise ConfigError(f"unknown agent '{name}'.{nearest(name, AGENTS)} Known: {', '.join(AGENTS)}")
-    module, _, attribute = AGENTS[name].partition(":")
-    return getattr(import_module(module), attribute)  # type: ignore[no-any-return]
 
 
 def preset(agent: str, env: str) -> Preset:

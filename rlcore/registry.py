@@ -1,0 +1,444 @@
+"""Components by name: what a config file says, checked, and turned into objects.
+
+A spec is a name (``adam``), a mapping of a name and options (``{name: mlp, hidden: [64]}``), a class, a dotted path
+(``my_package.networks:Residual``), or a JSON or YAML file that holds one of these. Names are compared without case,
+``-`` and ``_``. Options are the arguments of the class; those that are components take specs again.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from rlcore.errors import ConfigError, nearest
+
+FILES = (".json", ".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class ComponentKind:
+    """:ivar base: dotted path of the class that all of the kind derive from.
+    :ivar given: arguments that whoever uses the component supplies, if its class takes them; options of the spec
+        win over them.
+    :ivar contract: how it is called."""
+
+    base: str
+    given: tuple[str, ...]
+    contract: str
+
+
+COMPONENT_KINDS = {
+    "agent": ComponentKind("rlcore.agents.agent:Agent", (), "the root component, with a config_class and a workflow"),
+    "network": ComponentKind(
+        "rlcore.component:Component",
+        ("observation", "hidden", "activation"),
+        "features = network(observation): float32 [B, n]. With an argument `observation` (the specs of one) it gets"
+        " observations as they are, else images as they are and all else flattened to float32 [B, n]",
+    ),
+    "policy": ComponentKind(
+        "rlcore.component:Component", ("network", "num_actions"), "values = policy(observation): float32 [B, A]"
+    ),
+    "exploration": ComponentKind(
+        "rlcore.component:Component", ("epsilon",), "actions = exploration(q_values, progress): int64 [B]"
+    ),
+    "optimizer": ComponentKind(
+        "rlcore.components.optimizers:Optimizer",
+        ("learning_rate", "max_grad_norm"),
+        "loss, aux, norm = optimizer.minimize(loss_fn, parameters, progress)",
+    ),
+    "replay": ComponentKind(
+        "builtins:object",
+        ("capacity", "seed"),
+        "replay.add(batch), replay.sample(batch_size), len(replay); on the host, NumPy trees",
+    ),
+}
+
+
+class SpecProblem(ConfigError):
+    """Something is wrong with a spec.
+
+    :ivar path: keys from the setting down to what is wrong.
+    """
+
+    def __init__(self, message: str, path: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+@dataclass(frozen=True)
+class Registered:
+    """:ivar path: ``module:Class``. ``provider``: distribution and version."""
+
+    path: str
+    provider: str
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An environment of a pack; Gymnasium is told of it under ``id``."""
+
+    id: str
+    path: str
+    provider: str
+    max_episode_steps: int | None = None
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Registry:
+    """Names of one session: kind and name -> dotted path. Nothing is imported before it is used."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, dict[str, tuple[str, Registered]]] = {kind: {} for kind in COMPONENT_KINDS}
+        self.environments: dict[str, Environment] = {}
+        self._provider = "this program"
+
+    @contextmanager
+    def provided_by(self, provider: str) -> Iterator[None]:
+        """What is added meanwhile comes from this distribution. A registration that fails leaves nothing behind."""
+        before = self._provider, {k: dict(v) for k, v in self._found.items()}, dict(self.environments)
+        self._provider = provider
+        try:
+            yield
+        except BaseException:
+            _, self._found, self.environments = before
+            raise
+        finally:
+            self._provider = before[0]
+
+    def add(self, kind: str, name: str, path: str) -> None:
+        """Register a class.
+
+        :param kind: ``agent``, ``network``, ``policy``, ``exploration``, ``optimizer`` or ``replay``.
+        :param path: ``module:Class``.
+        :raises ConfigError: for an unknown kind, a path of another form, or a name that is taken.
+        """
+        if kind not in COMPONENT_KINDS:
+            raise ConfigError(f"no component kind '{kind}'.{nearest(kind, COMPONENT_KINDS)}{_known(COMPONENT_KINDS)}")
+        _check_path(path)
+        self._taken(f"{kind} '{name}'", self._found[kind].get(_normal(name), (name, None))[1], path)
+        self._found[kind][_normal(name)] = name, Registered(path, self._provider)
+
+    def add_environment(self, id: str, path: str, *, max_episode_steps: int | None = None, **kwargs: Any) -> None:
+        """Register an environment under a Gymnasium id (``my-pack/Corridor-v0``).
+
+        :param path: ``module:Class``.
+        :param kwargs: handed to the class.
+        :raises ConfigError: for a path of another form, or an id that is taken.
+        """
+        _check_path(path)
+        self._taken(f"environment '{id}'", self.environments.get(id), path)
+        self.environments[id] = Environment(id, path, self._provider, max_episode_steps, kwargs)
+
+    def _taken(self, what: str, other: Registered | Environment | None, path: str) -> None:
+        if other is not None:
+            raise ConfigError(
+                f"{what} is registered twice: by {other.provider} ({other.path}) and {self._provider} ({path}); "
+                "one of them must choose another name"
+            )
+
+    def names(self, kind: str) -> list[str]:
+        return sorted(name for name, _ in self._found[kind].values())
+
+    def get(self, kind: str, name: str) -> Registered | None:
+        found = self._found[kind].get(_normal(name))
+        return found[1] if found else None
+
+    def class_of(self, kind: str, name: Any) -> type:
+        """The class that a name, a dotted path or a class itself stands for.
+
+        :raises SpecProblem: if it is unknown, can't be imported or is no component of that kind.
+        """
+        if isinstance(name, type):
+            cls = name
+        else:
+            found = self.get(kind, str(name))
+            if found is None and not re.fullmatch(r"[\w.]+:\w+", str(name)):
+                known = self.names(kind)
+                raise SpecProblem(f"unknown {kind} {name!r}.{nearest(str(name), known)}{_known(known)}")
+            cls = _import(found.path if found else str(name), f" of {found.provider}" if found else "")
+        base = _import(COMPONENT_KINDS[kind].base, "")
+        if not (inspect.isclass(cls) and issubclass(cls, base)):
+            raise SpecProblem(f"{name!r} is no {kind}: it does not derive from {base.__module__}.{base.__qualname__}")
+        return cls
+
+
+@cache
+def builtin_registry() -> Registry:
+    """What comes with rlcore, for use without a session."""
+    registry = Registry()
+    with registry.provided_by("rlcore"):
+        register_builtins(registry)
+    return registry
+
+
+def register_builtins(registry: Registry) -> None:
+    registry.add("agent", "dqn", "rlcore.agents.dqn:DQN")
+    for name, place in {
+        "sequential": "networks:Sequential",
+        "mlp": "networks:MLP",
+        "nature_cnn": "networks:NatureCNN",
+        "dense": "layers:Dense",
+        "conv2d": "layers:Conv2D",
+        "max_pool2d": "layers:MaxPool2D",
+        "flatten": "layers:Flatten",
+        "layer_norm": "layers:LayerNorm",
+        "one_hot": "layers:OneHot",
+        "embedding": "layers:Embedding",
+        "scale_image": "layers:ScaleImage",
+    }.items():
+        registry.add("network", name, f"rlcore.components.{place}")
+    registry.add("policy", "q_network", "rlcore.components.q_heads:QNetwork")
+    registry.add("exploration", "epsilon_greedy", "rlcore.components.exploration:EpsilonGreedy")
+    for name, cls in {"sgd": "SGD", "rmsprop": "RMSProp", "adam": "Adam", "adamw": "AdamW"}.items():
+        registry.add("optimizer", name, f"rlcore.components.optimizers:{cls}")
+    registry.add("replay", "uniform", "rlcore.memories.replay:UniformReplay")
+
+
+@dataclass(frozen=True)
+class ComponentSpec:
+    """A checked spec: plain data that travels to another process, where :meth:`build` needs no registry.
+
+    :ivar name: as the user wrote it. ``path``: ``module:Class``.
+    :ivar options: arguments of the class; other specs where it takes components.
+    """
+
+    kind: str
+    name: str
+    path: str
+    options: Mapping[str, Any]
+
+    def build(self, **given: Any) -> Any:
+        """A new object.
+
+        :param given: used where the class takes it and the spec does not say it.
+        :raises ConfigError: what the class says of its options.
+        """
+        cls = _import(self.path, "")
+        parameters = _parameters(cls)
+        options = {k: v for k, v in given.items() if k in parameters} | {k: _built(v) for k, v in self.options.items()}
+        positional: list[Any] = []
+        for name, parameter in parameters.items():
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                positional += options.pop(name, ())
+        try:
+            return cls(*positional, **options)
+        except ConfigError as e:
+            raise ConfigError(f"{self.kind} '{self.name}': {e}") from e
+
+    def takes(self, argument: str) -> bool:
+        return argument in _parameters(_import(self.path, ""))
+
+    def plain(self) -> Any:
+        """The spec as a config file holds it."""
+        options = {k: _plain(v) for k, v in self.options.items()}
+        return {"name": self.name, **options} if options else self.name
+
+
+def from_spec(kind: str, spec: Any, *, registry: Registry | None = None, **given: Any) -> Any:
+    """An object from a spec, in one step.
+
+    :raises ConfigError: with the path of keys to what is wrong.
+    """
+    try:
+        return check_spec(kind, spec, registry).build(**given)
+    except SpecProblem as e:
+        raise ConfigError(f"{'.'.join((kind, *e.path))}: {e}") from e
+
+
+def read_spec(spec: Any) -> Any:
+    """A spec with a file's content in place of the file's name; a copy, the caller's mapping stays as it is.
+
+    :raises SpecProblem: if the file can't be read.
+    """
+    if isinstance(spec, Path) or (isinstance(spec, str) and spec.endswith(FILES)):
+        return read_file(spec)
+    return dict(spec) if isinstance(spec, Mapping) else spec
+
+
+def read_file(path: str | Path) -> Any:
+    """The content of a JSON or YAML file.
+
+    :raises SpecProblem: if it can't be read, with line and column where it is no JSON or YAML.
+    """
+    import yaml
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        return json.loads(text) if str(path).endswith(".json") else yaml.safe_load(text)
+    except OSError as e:
+        raise SpecProblem(f"{path} can't be read: {e.strerror}") from e
+    except (ValueError, yaml.YAMLError) as e:
+        raise SpecProblem(f"{path} is no {'JSON' if str(path).endswith('.json') else 'YAML'}: {e}") from e
+
+
+def check_spec(kind: str, spec: Any, registry: Registry | None = None, *, inner: bool = False) -> ComponentSpec:
+    """A checked spec of any kind but ``agent``.
+
+    :param inner: whether it is part of another spec, where nobody supplies what the kind is given otherwise.
+    :raises SpecProblem: for an unknown name or option, a value of the wrong type, or a missing one.
+    """
+    if isinstance(spec, ComponentSpec):
+        return spec
+    registry = registry or builtin_registry()
+    spec = read_spec(spec)
+    options = dict(spec) if isinstance(spec, Mapping) else {}
+    name = options.pop("name", None) if isinstance(spec, Mapping) else spec
+    if name is None:
+        raise SpecProblem(f"a {kind} needs a 'name'.{_known(registry.names(kind))}", ("name",))
+    if not isinstance(name, (str, type)):
+        raise SpecProblem(f"expected a name, a class, a mapping with a name, or a file, for a {kind}; got {spec!r}")
+    cls = registry.class_of(kind, name)
+    path = f"{cls.__module__}:{cls.__qualname__}"
+    parameters, given = _parameters(cls), () if inner else COMPONENT_KINDS[kind].given
+    checked = {}
+    for key, value in options.items():
+        if key not in parameters:
+            known = [p for p in parameters if p not in given or parameters[p].default is not inspect.Parameter.empty]
+            raise SpecProblem(
+                f"{kind} {_text(name)} has no option '{key}'.{nearest(key, known)}{_known(known)}", (key,)
+            )
+        checked[key] = _check(_hints(cls).get(key, Any), value, key, registry, parameters[key])
+    for key, parameter in parameters.items():
+        required = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
+        if required and key not in checked and key not in given:
+            raise SpecProblem(f"{kind} {_text(name)} needs the option '{key}'", (key,))
+    return ComponentSpec(kind, name if isinstance(name, str) else path, path, checked)
+
+
+class SpecOf:
+    """Type of a pydantic field that holds a spec: ``Annotated[Any, SpecOf("optimizer")]``.
+
+    The registry comes with the validation context (``{"registry": ...}``); without one, rlcore's own names count.
+    """
+
+    def __init__(self, kind: str, *, optional: bool = False) -> None:
+        self.kind, self.optional = kind, optional
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        def validate(value: Any, info: Any) -> Any:
+            if value is None and self.optional:
+                return None
+            return check_spec(self.kind, value, (info.context or {}).get("registry"))
+
+        ser = core_schema.plain_serializer_function_ser_schema(_plain)
+        return core_schema.with_info_plain_validator_function(validate, serialization=ser)
+
+
+# ----------------------------------------------------------------------------------------------------------------
+def _check(hint: Any, value: Any, key: str, registry: Registry, parameter: inspect.Parameter) -> Any:
+    kind, many = _component_in(hint)
+    many = many or parameter.kind is parameter.VAR_POSITIONAL
+    if kind is None:
+        return _typed(hint, value, key, many=parameter.kind is parameter.VAR_POSITIONAL)
+    if value is None and type(None) in typing.get_args(hint):
+        return None
+    if not many:
+        return _nested(kind, value, (key,), registry)
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise SpecProblem(f"a list of {kind}s is expected, got {value!r}", (key,))
+    return [_nested(kind, item, (key, str(i)), registry) for i, item in enumerate(value)]
+
+
+def _nested(kind: str, value: Any, path: tuple[str, ...], registry: Registry) -> ComponentSpec:
+    try:
+        return check_spec(kind, value, registry, inner=True)
+    except SpecProblem as e:
+        raise SpecProblem(str(e), (*path, *e.path)) from e
+
+
+def _typed(hint: Any, value: Any, key: str, *, many: bool) -> Any:
+    import pydantic
+
+    hint = list[hint] if many else hint
+    try:
+        config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+        return pydantic.TypeAdapter(hint, config=config).validate_python(value)
+    except pydantic.errors.PydanticSchemaGenerationError:
+        return value  # a type of which only the class knows what it takes
+    except pydantic.ValidationError as e:
+        first = e.errors()[0]
+        loc = tuple(str(part) for part in first["loc"] if isinstance(part, int))
+        message = first["msg"].removeprefix("Value error, ")
+        raise SpecProblem(f"{message[:1].lower() + message[1:]}, got {first['input']!r}", (key, *loc)) from e
+
+
+def _component_in(hint: Any) -> tuple[str | None, bool]:
+    """The component kind that an annotation takes, and whether it is a list of them."""
+    if inspect.isclass(hint) and typing.get_origin(hint) is None:
+        if not issubclass(hint, _import("rlcore.component:Component", "")):
+            return None, False
+        bases = {k: c.base for k, c in COMPONENT_KINDS.items()}
+        own = f"{hint.__module__}:{hint.__qualname__}"
+        return next((k for k, base in bases.items() if base == own and k == "optimizer"), "network"), False
+    origin = typing.get_origin(hint)
+    for part in typing.get_args(hint):
+        kind, _ = _component_in(part)
+        if kind is not None:
+            return kind, origin not in (typing.Union, types.UnionType)
+    return None, False
+
+
+def _parameters(cls: type) -> Mapping[str, inspect.Parameter]:
+    found = inspect.signature(cls).parameters
+    return {k: p for k, p in found.items() if p.kind is not p.VAR_KEYWORD}
+
+
+def _hints(cls: Any) -> Mapping[str, Any]:
+    try:
+        return typing.get_type_hints(cls.__init__)
+    except (NameError, TypeError):  # names that exist for the type checker only
+        return {}
+
+
+def _import(path: str, whose: str) -> Any:
+    module, _, attribute = path.partition(":")
+    try:
+        found = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (Exception, SystemExit) as e:
+        raise SpecProblem(f"'{path}'{whose} can't be imported: {type(e).__name__}: {e}") from e
+    return found
+
+
+def _built(value: Any) -> Any:
+    if isinstance(value, ComponentSpec):
+        return value.build()
+    return [_built(v) for v in value] if isinstance(value, list) else value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, ComponentSpec):
+        return value.plain()
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value
+
+
+def _text(name: Any) -> str:
+    return f"'{name}'" if isinstance(name, str) else name.__qualname__
+
+
+def _known(names: Any) -> str:
+    return f" Known: {', '.join(names)}" if names else ""
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_]", "", name).lower()
+
+
+def _check_path(path: str) -> None:
+    if not re.fullmatch(r"[\w.]+:[\w.]+", str(path)):
+        raise ConfigError(f"{path!r} is no dotted path: write 'package.module:Class', so that it is imported when used")
