@@ -45,6 +45,9 @@ COMPONENT_KINDS = {
         "features = network(observation): float32 [B, n]. With an argument `observation` (the specs of one) it gets"
         " observations as they are, else images as they are and all else flattened to float32 [B, n]",
     ),
+    "layer": ComponentKind(
+        "rlcore.component:Component", (), "y = layer(x): a part of a network; every network can be one"
+    ),
     "policy": ComponentKind(
         "rlcore.component:Component", ("network", "num_actions"), "values = policy(observation): float32 [B, A]"
     ),
@@ -81,6 +84,7 @@ class Registered:
 
     path: str
     provider: str
+    example: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -115,18 +119,19 @@ class Registry:
         finally:
             self._provider = before[0]
 
-    def add(self, kind: str, name: str, path: str) -> None:
+    def add(self, kind: str, name: str, path: str, *, example: Mapping[str, Any] | None = None) -> None:
         """Register a class.
 
-        :param kind: ``agent``, ``network``, ``policy``, ``exploration``, ``optimizer`` or ``replay``.
+        :param kind: ``agent``, ``network``, ``layer``, ``policy``, ``exploration``, ``optimizer`` or ``replay``.
         :param path: ``module:Class``.
+        :param example: options with which ``rlcore check-plugin`` builds it, where it can't do without.
         :raises ConfigError: for an unknown kind, a path of another form, or a name that is taken.
         """
         if kind not in COMPONENT_KINDS:
             raise ConfigError(f"no component kind '{kind}'.{nearest(kind, COMPONENT_KINDS)}{_known(COMPONENT_KINDS)}")
         _check_path(path)
         self._taken(f"{kind} '{name}'", self._found[kind].get(_normal(name), (name, None))[1], path)
-        self._found[kind][_normal(name)] = name, Registered(path, self._provider)
+        self._found[kind][_normal(name)] = name, Registered(path, self._provider, dict(example or {}))
 
     def add_environment(self, id: str, path: str, *, max_episode_steps: int | None = None, **kwargs: Any) -> None:
         """Register an environment under a Gymnasium id (``my-pack/Corridor-v0``).
@@ -149,6 +154,12 @@ class Registry:
     def names(self, kind: str) -> list[str]:
         return sorted(name for name, _ in self._found[kind].values())
 
+    def everything(self, provider: str) -> list[Registered | Environment]:
+        """All that one distribution registered."""
+        components = [found for names in self._found.values() for _, found in names.values()]
+        known: list[Registered | Environment] = [*components, *self.environments.values()]
+        return [r for r in known if r.provider == provider]
+
     def get(self, kind: str, name: str) -> Registered | None:
         found = self._found[kind].get(_normal(name))
         return found[1] if found else None
@@ -161,9 +172,9 @@ class Registry:
         if isinstance(name, type):
             cls = name
         else:
-            found = self.get(kind, str(name))
+            found = self.get(kind, str(name)) or (self.get("network", str(name)) if kind == "layer" else None)
             if found is None and not re.fullmatch(r"[\w.]+:\w+", str(name)):
-                known = self.names(kind)
+                known = self.names(kind) + (self.names("network") if kind == "layer" else [])
                 raise SpecProblem(f"unknown {kind} {name!r}.{nearest(str(name), known)}{_known(known)}")
             cls = _import(found.path if found else str(name), f" of {found.provider}" if found else "")
         base = _import(COMPONENT_KINDS[kind].base, "")
@@ -183,10 +194,11 @@ def builtin_registry() -> Registry:
 
 def register_builtins(registry: Registry) -> None:
     registry.add("agent", "dqn", "rlcore.agents.dqn:DQN")
+    networks = "rlcore.components.networks"
+    registry.add("network", "sequential", f"{networks}:Sequential", example={"layers": [{"name": "dense", "units": 8}]})
+    registry.add("network", "mlp", f"{networks}:MLP")
+    registry.add("network", "nature_cnn", f"{networks}:NatureCNN")
     for name, place in {
-        "sequential": "networks:Sequential",
-        "mlp": "networks:MLP",
-        "nature_cnn": "networks:NatureCNN",
         "dense": "layers:Dense",
         "conv2d": "layers:Conv2D",
         "max_pool2d": "layers:MaxPool2D",
@@ -196,7 +208,7 @@ def register_builtins(registry: Registry) -> None:
         "embedding": "layers:Embedding",
         "scale_image": "layers:ScaleImage",
     }.items():
-        registry.add("network", name, f"rlcore.components.{place}")
+        registry.add("layer", name, f"rlcore.components.{place}")
     registry.add("policy", "q_network", "rlcore.components.q_heads:QNetwork")
     registry.add("exploration", "epsilon_greedy", "rlcore.components.exploration:EpsilonGreedy")
     for name, cls in {"sgd": "SGD", "rmsprop": "RMSProp", "adam": "Adam", "adamw": "AdamW"}.items():
@@ -381,7 +393,7 @@ def _component_in(hint: Any) -> tuple[str | None, bool]:
             return None, False
         bases = {k: c.base for k, c in COMPONENT_KINDS.items()}
         own = f"{hint.__module__}:{hint.__qualname__}"
-        return next((k for k, base in bases.items() if base == own and k == "optimizer"), "network"), False
+        return next((k for k, base in bases.items() if base == own and k == "optimizer"), "layer"), False
     origin = typing.get_origin(hint)
     for part in typing.get_args(hint):
         kind, _ = _component_in(part)

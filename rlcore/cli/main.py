@@ -113,6 +113,65 @@ def graph(
     graph_command(agent, env, settings or [], out)
 
 
+@app.command()
+def plugins(as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+    """List the installed plugins; imports none of them."""
+    from rlcore.cli.plugins import plugins_command
+
+    plugins_command(as_json)
+
+
+@app.command()
+def doctor(
+    names: Annotated[list[str] | None, typer.Argument(help="Of plugins; all if none.", show_default=False)] = None,
+    deep: Annotated[bool, typer.Option(help="Also the plugins' own slow checks.")] = False,
+    time_limit: Annotated[float, typer.Option(min=1, help="Seconds for each plugin.")] = 60.0,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Load each plugin in a process of its own and say what is wrong with it. Exit code 1 if anything is."""
+    from rlcore.cli.plugins import doctor_command
+
+    raise typer.Exit(doctor_command(names or [], deep, time_limit, as_json))
+
+
+@app.command()
+def check_plugin(
+    name: Annotated[str, typer.Argument(help="torch, rl-torch:torch or executor/ray.", show_default=False)],
+    expect_failure: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CHECK=REASON", help="A check that is known to fail; may be repeated.", show_default=False
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="PART", help="Only checks with this in their name.", show_default=False)
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Of an executor.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Run the conformance suite of a plugin. Exit code 1 if a check fails."""
+    use_threads(1)
+    from rlcore.cli.plugins import check_plugin_command
+    from rlcore.runs.config import parse_settings
+
+    options = parse_settings(settings or [])
+    raise typer.Exit(check_plugin_command(name, expect_failure or [], only or [], options, as_json))
+
+
+@app.command()
+def new_plugin(
+    name: Annotated[str, typer.Argument(help="Of the new plugin, e.g. jax.", show_default=False)],
+    kind: Annotated[str, typer.Option(help="graph-builder, executor, components or hooks.", show_default=False)],
+    out: Annotated[Path | None, typer.Option(help="Where the folder is made.", show_default="here")] = None,
+) -> None:
+    """Write a complete small plugin project: pyproject.toml, package, tests and README."""
+    from rlcore.cli.new_plugin import new_plugin_command
+
+    new_plugin_command(name, kind, out or Path())
+
+
 def use_threads(threads: int) -> None:
     """Set what NumPy, torch and TensorFlow read when they are imported; what the user has set stays."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TF_NUM_INTRAOP_THREADS"):

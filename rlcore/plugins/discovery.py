@@ -348,6 +348,7 @@ def _notice_if_slow(found: Found) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+        timer.join()
 
 
 def _not_found(kind: Kind, name: str, known: list[Found]) -> str:

@@ -1,8 +1,8 @@
 """Checks of a plugin: collected by kind, run one by one from pytest or from ``rlcore check-plugin``.
 
-A check is a function that takes a :class:`Subject` and raises AssertionError, or any other exception, if the plugin does
-not do what its kind must do. Which checks apply follows from what the plugin declares: a check ``of`` a capability runs
-if it is declared, a check ``without`` one if it is not, and then demands a clean refusal.
+A check is a function that takes a :class:`Subject` and raises AssertionError, or any other exception, if the plugin
+does not do what its kind must do. Which checks apply follows from what the plugin declares: a check ``of`` a capability
+runs if it is declared, a check ``without`` one if it is not, and then demands a clean refusal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from rlcore.plugins import discovery
 from rlcore.plugins.discovery import COMPONENTS, EXECUTOR, GRAPH_BUILDER, HOOKS, Found, Kind
@@ -153,16 +153,16 @@ def run_checks(
 class Conformance:
     """Base of the pytest classes; sub-classes name a plugin::
 
-        class TestMine(GraphBuilderConformance):
-            plugin = "mine"
-            expected_failures = {"ops/conv2d": "https://example.org/issues/12"}
+    class TestMine(GraphBuilderConformance):
+        plugin = "mine"
+        expected_failures = {"ops/conv2d": "https://example.org/issues/12"}
     """
 
     kind: Kind
     plugin: str
     options: Mapping[str, Any] = {}
     expected_failures: Mapping[str, str] = {}
-    _subjects: dict[tuple[str, str], Subject] = {}
+    _subjects: ClassVar[dict[tuple[str, str], Subject]] = {}
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
         if "check" in metafunc.fixturenames:

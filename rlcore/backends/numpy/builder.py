@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rlcore.backend import Capabilities, Executable, GraphBuilder
-from rlcore.backends.numpy.ops import ops_class
+from rlcore.backends.numpy.ops import NumpyOps, ops_class
 from rlcore.component_graph import ApiGraph, ComponentGraph
 from rlcore.layout import Instance, slots_of
 from rlcore.noise import NoiseFeed
@@ -16,23 +16,27 @@ from rlcore.ops import Ops
 
 
 class NumpyGraphBuilder(GraphBuilder):
-    """Define-by-run on NumPy arrays."""
+    """Define-by-run on NumPy arrays.
 
+    :cvar ops_base: of the ops; a sub-class of NumpyOps where some are computed otherwise.
+    """
+
+    ops_base: ClassVar[type[NumpyOps] | None] = None
     name = "numpy"
     capabilities = Capabilities(modes=("eager",), gradients=True, devices=("cpu",))
 
     @property
     def ops(self) -> Ops:
-        return ops_class()()
+        return ops_class(np, self.ops_base)()
 
     def _build(self, graph: ComponentGraph, instance: Instance, mode: str, device: str, seed: int) -> Executable:
-        return NumpyExecutable(graph, instance, mode, seed)
+        return NumpyExecutable(graph, instance, mode, seed, self.ops)
 
 
 class NumpyExecutable(Executable):
     """Variables of a block are views of one array, so every write is in place."""
 
-    def __init__(self, graph: ComponentGraph, instance: Instance, mode: str, seed: int) -> None:
+    def __init__(self, graph: ComponentGraph, instance: Instance, mode: str, seed: int, ops: Any) -> None:
         super().__init__(graph, instance, mode, seed)
         self._trained = np.empty(sum(b.size for b in instance.trainable_blocks), np.float32)
         flats: list[np.ndarray] = []
@@ -54,7 +58,6 @@ class NumpyExecutable(Executable):
         for handle, index in instance.handles:
             if index is not None:
                 handle.flat = flats[index]
-        ops = ops_class()()
         ops.groups = {id(handle): slots_of(handle) for handle, _ in instance.handles}
         for component in instance.components.values():
             component.ops = ops

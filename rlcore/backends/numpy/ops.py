@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,10 +14,13 @@ from rlcore.ops import Array, Axis, Ops
 
 
 @cache
-def ops_class(module: Any = np) -> type[NumpyOps]:
-    """Ops that compute with ``module``: NumPy itself, or autograd's twin of it while a loss runs."""
+def ops_class(module: Any = np, base: type[NumpyOps] | None = None) -> type[NumpyOps]:
+    """Ops that compute with ``module``: NumPy itself, or autograd's twin of it while a loss runs.
 
-    class Ops(NumpyOps):
+    :param base: NumpyOps if None; a sub-class may compute some of them otherwise.
+    """
+
+    class Functions(NumpyOps):
         np = module
         traced = module is not np
         abs = staticmethod(module.abs)
@@ -37,7 +40,9 @@ def ops_class(module: Any = np) -> type[NumpyOps]:
         zeros_like = staticmethod(module.zeros_like)
         ones_like = staticmethod(module.ones_like)
 
-    return Ops
+    if base is None:
+        return Functions
+    return type(base.__name__, (base, Functions), {"base": base})
 
 
 class NumpyOps(Ops):
@@ -47,6 +52,7 @@ class NumpyOps(Ops):
 
     np: Any
     traced: bool
+    base: ClassVar[type[NumpyOps] | None] = None
 
     def __init__(self) -> None:
         self.groups: dict[int, Sequence[Slot]] = {}  # id of Parameters -> places of its variables
