@@ -84,11 +84,15 @@ def make_agent(
     mode: str | None = None,
     device: str | None = None,
     seed: int = 0,
+    hooks: Sequence[Any] | None = None,
+    on_hook_error: str | None = None,
     config: Mapping[str, Any] | None = None,
 ) -> BuiltAgent:
     """An untrained agent for a loop of one's own: ``agent.act(observation)``, ``agent.update(batch)``.
 
     Parameters as :func:`train`.
     """
-    _, recipe, _ = resolve(agent, env, config or {}, backend=backend, mode=mode, device=device, seed=seed)
+    run = {"backend": backend, "mode": mode, "device": device, "seed": seed}
+    run |= {"hooks": hooks, "on_hook_error": on_hook_error}
+    _, recipe, _ = resolve(agent, env, config or {}, **run)
     return BuiltAgent(recipe)

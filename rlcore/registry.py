@@ -222,12 +222,18 @@ class ComponentSpec:
 
     :ivar name: as the user wrote it. ``path``: ``module:Class``.
     :ivar options: arguments of the class; other specs where it takes components.
+    :ivar given_class: the class itself, where the user gave that: it may be one that no module holds.
     """
 
     kind: str
     name: str
     path: str
     options: Mapping[str, Any]
+    given_class: type | None = None
+
+    @property
+    def cls(self) -> Any:
+        return self.given_class or _import(self.path, "")
 
     def build(self, **given: Any) -> Any:
         """A new object.
@@ -235,7 +241,7 @@ class ComponentSpec:
         :param given: used where the class takes it and the spec does not say it.
         :raises ConfigError: what the class says of its options.
         """
-        cls = _import(self.path, "")
+        cls = self.cls
         parameters = _parameters(cls)
         options = {k: v for k, v in given.items() if k in parameters} | {k: _built(v) for k, v in self.options.items()}
         positional: list[Any] = []
@@ -248,7 +254,7 @@ class ComponentSpec:
             raise ConfigError(f"{self.kind} '{self.name}': {e}") from e
 
     def takes(self, argument: str) -> bool:
-        return argument in _parameters(_import(self.path, ""))
+        return argument in _parameters(self.cls)
 
     def plain(self) -> Any:
         """The spec as a config file holds it."""
@@ -324,7 +330,9 @@ def check_spec(kind: str, spec: Any, registry: Registry | None = None, *, inner:
         required = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
         if required and key not in checked and key not in given:
             raise SpecProblem(f"{kind} {_text(name)} needs the option '{key}'", (key,))
-    return ComponentSpec(kind, name if isinstance(name, str) else path, path, checked)
+    if isinstance(name, str):
+        return ComponentSpec(kind, name, path, checked)
+    return ComponentSpec(kind, path, path, checked, name)
 
 
 class SpecOf:
@@ -396,9 +404,9 @@ def _component_in(hint: Any) -> tuple[str | None, bool]:
         return next((k for k, base in bases.items() if base == own and k == "optimizer"), "layer"), False
     origin = typing.get_origin(hint)
     for part in typing.get_args(hint):
-        kind, _ = _component_in(part)
+        kind, many = _component_in(part)
         if kind is not None:
-            return kind, origin not in (typing.Union, types.UnionType)
+            return kind, many or origin not in (typing.Union, types.UnionType)
     return None, False
 
 

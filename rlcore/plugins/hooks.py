@@ -29,7 +29,9 @@ class Hooks:
     :param on_error: ``raise``, ``warn`` or ``disable``, for observers; build hooks always raise.
     """
 
-    def __init__(self, manager: pluggy.PluginManager, labels: Mapping[str, tuple[str, str]], on_error: str) -> None:
+    def __init__(
+        self, manager: pluggy.PluginManager, labels: Mapping[str, tuple[str, str, str]], on_error: str
+    ) -> None:
         if on_error not in ON_ERROR:
             raise ConfigError(f"on_hook_error: '{on_error}'.{nearest(on_error, ON_ERROR)} It is {', '.join(ON_ERROR)}")
         self._manager, self._labels, self._on_error = manager, labels, on_error
@@ -106,8 +108,7 @@ class Hooks:
 
     def blame(self, hook: str, name: str, error: BaseException) -> RLPluginError:
         """The error that names plugin, distribution and hook."""
-        kind, label = self._labels[name]
-        plain = name.partition(" ")[2] or name
+        kind, plain, label = self._labels[name]
         text = " ".join(str(error).split())
         hint = DISABLE_HINT.format(name=plain) if hook in hookspecs.OBSERVER_HOOKS else f"rlcore doctor {plain}"
         made = HookError(

@@ -70,7 +70,7 @@ class Session:
         self.registry = Registry()
         self.plugins: dict[str, Found] = {}  # registered name -> what it is
         self.on_hook_error = on_error
-        self._labels: dict[str, tuple[str, str]] = {}
+        self._labels: dict[str, tuple[str, str, str]] = {}  # registered name -> kind, name, distribution
         self.hooks = Hooks(self.manager, self._labels, on_error)
         self.manager.hook.rlcore_register_components.call_historic(kwargs={"registry": self.registry})
         _open[self.id] = self
@@ -172,7 +172,7 @@ class Session:
         key = key or f"{kind.name} {name}"
         while self.manager.has_plugin(key):
             key += "+"
-        self._labels[key] = kind.words, label
+        self._labels[key] = kind.words, name, label
         try:
             with self.registry.provided_by(label):
                 self.manager.register(plugin, name=key)
