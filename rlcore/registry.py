@@ -321,10 +321,8 @@ def check_spec(kind: str, spec: Any, registry: Registry | None = None, *, inner:
     checked = {}
     for key, value in options.items():
         if key not in parameters:
-            known = [p for p in parameters if p not in given or parameters[p].default is not inspect.Parameter.empty]
-            raise SpecProblem(
-                f"{kind} {_text(name)} has no option '{key}'.{nearest(key, known)}{_known(known)}", (key,)
-            )
+            hint = nearest(key, parameters) + _known(parameters)
+            raise SpecProblem(f"{kind} {_text(name)} has no option '{key}'.{hint}", (key,))
         checked[key] = _check(_hints(cls).get(key, Any), value, key, registry, parameters[key])
     for key, parameter in parameters.items():
         required = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
