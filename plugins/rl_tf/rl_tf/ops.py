@@ -43,7 +43,6 @@ class TfOps(Ops):
     mean = staticmethod(tf.reduce_mean)
     max = staticmethod(tf.reduce_max)
     min = staticmethod(tf.reduce_min)
-    argmax = staticmethod(tf.argmax)
     matmul = staticmethod(tf.matmul)
     reshape = staticmethod(tf.reshape)
     expand_dims = staticmethod(tf.expand_dims)
@@ -70,6 +69,11 @@ class TfOps(Ops):
         lengths = x.shape.as_list()
         dynamic = tf.shape(x) if None in lengths else None
         return [dynamic[i] if n is None else n for i, n in enumerate(lengths)]
+
+    def argmax(self, x: Any, axis: int) -> Any:
+        # In a graph TensorFlow turns argmax(f(x)) into argmax(x) where f grows, also where it stays the same (relu,
+        # floor): the first of equals is lost. It does not look through a snapshot.
+        return tf.argmax(tf.raw_ops.Snapshot(input=x), axis)
 
     def permute_dims(self, x: Any, axes: Sequence[int]) -> Any:
         return tf.transpose(x, axes)

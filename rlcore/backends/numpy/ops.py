@@ -21,8 +21,8 @@ def ops_class(module: Any = np, base: type[NumpyOps] | None = None) -> type[Nump
     """
 
     class Functions(NumpyOps):
+        traced = module is not np  # before the next line hides the module of that name
         np = module
-        traced = module is not np
         abs = staticmethod(module.abs)
         exp = staticmethod(module.exp)
         log = staticmethod(module.log)
@@ -136,7 +136,8 @@ class NumpyOps(Ops):
     def conv2d(self, x: Array, kernel: Array, *, stride: int, padding: str) -> Array:
         h, w = kernel.shape[:2]
         if padding == "same":
-            x = self.np.pad(x, ((0, 0), _same(x.shape[1], h, stride), _same(x.shape[2], w, stride), (0, 0)))
+            sides = ((0, 0), _same(x.shape[1], h, stride), _same(x.shape[2], w, stride), (0, 0))
+            x = self.np.pad(x, sides, "constant")  # autograd wants the mode
         rows, columns = (x.shape[1] - h) // stride + 1, (x.shape[2] - w) // stride + 1
         # One matmul per kernel tap: needs nothing that autograd lacks, and copies no patches.
         taps = [

@@ -1,0 +1,7 @@
+"""The published suite, through the public interface alone."""
+
+from rlcore.testing import GraphBuilderConformance
+
+
+class TestTf(GraphBuilderConformance):
+    plugin = "tf"
