@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from rlcore.version import __version__
+
 if TYPE_CHECKING:
     from rlcore.assembly import assemble
     from rlcore.component import Component, Normal, Parameters, Uniform, api, frozen_copy
@@ -13,8 +15,6 @@ if TYPE_CHECKING:
     from rlcore.plugins.session import Session, make_executor, make_graph_builder
     from rlcore.registry import from_spec
     from rlcore.specs import TensorSpec
-
-__version__ = "0.1.0"
 
 __all__ = [
     "BuildError",
@@ -27,6 +27,7 @@ __all__ = [
     "TensorSpec",
     "Uniform",
     "UnsupportedCapability",
+    "__version__",
     "api",
     "assemble",
     "evaluate",

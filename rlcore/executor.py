@@ -8,15 +8,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from rlcore.errors import RLCoreError, UnsupportedCapability
-from rlcore.worker import RoleMaker
-
-if TYPE_CHECKING:
-    from rlcore.plugins.session import Session
+from rlcore.worker import RoleMaker, Session
 
 CAPABILITIES = ("tasks", "collectives")
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlcore.plugins.events import Evaluation
 from rlcore.runs.config import load_config, resolve
-from rlcore.runs.evaluation import Evaluation, evaluate
+from rlcore.runs.evaluation import evaluate
 from rlcore.runs.train import Status, TrainResult, run
 from rlcore.runs.weights_file import load_weights, save_weights
 from rlcore.workflows.built_agent import BuiltAgent

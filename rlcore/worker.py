@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from rlcore.plugins.session import Session
+from rlcore.plugins.events import WorkerInfo
+
+
+class Session(Protocol):
+    """What a worker and an executor need of :class:`rlcore.Session`, which stands above them."""
+
+    id: str
+    hooks: Any
+
+    def executors_that_can(self, capability: str) -> list[str]: ...
 
 
 @dataclass(frozen=True)
@@ -33,8 +41,6 @@ class Worker:
     def __init__(self, maker: RoleMaker) -> None:
         self._session, self._info = maker.session, None
         if maker.session is not None:
-            from rlcore.plugins.events import WorkerInfo
-
             self._info = WorkerInfo(maker.role.__name__, maker.index, maker.session.id)
             maker.session.hooks.worker_start(self._info)
         try:

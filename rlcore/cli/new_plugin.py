@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlcore import __version__
 from rlcore.errors import ConfigError, nearest
 from rlcore.plugins.discovery import KINDS
 from rlcore.plugins.info import PLUGIN_API_VERSION
+from rlcore.version import __version__
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -11,8 +11,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.text import Text
 
 from rlcore.errors import ConfigError
+from rlcore.plugins.events import Evaluation
 from rlcore.runs.config import load_config, merged, nested, parse_settings, resolve
-from rlcore.runs.evaluation import Evaluation
 from rlcore.runs.train import Status, run
 
 

@@ -137,7 +137,7 @@ class Found:
         return self._other_rlcore() or self._other_api(self.info) or self.missing(self.info)
 
     def _other_rlcore(self) -> PluginIncompatible | None:
-        from rlcore import __version__
+        from rlcore.version import __version__
 
         for requirement in self.requirements:
             if canonicalize_name(requirement.name) == "rlcore" and not requirement.specifier.contains(

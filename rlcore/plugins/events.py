@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,6 +73,25 @@ class UpdateStats:
     updates: int
     env_steps: int
     metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Undiscounted returns and lengths (env steps) of whole episodes."""
+
+    returns: list[float]
+    lengths: list[int]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.returns)
+
+    @property
+    def std(self) -> float:
+        return statistics.pstdev(self.returns)
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f} ± {self.std:.1f} over {len(self.returns)} episodes"
 
 
 @dataclass(frozen=True)

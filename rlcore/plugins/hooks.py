@@ -16,8 +16,7 @@ from rlcore.plugins.errors import HookError, PluginWarning, RLPluginError
 if TYPE_CHECKING:
     from rlcore.backend import Executable
     from rlcore.component_graph import ComponentGraph
-    from rlcore.plugins.events import BuildStats, RolloutStats, SessionInfo, UpdateStats, WorkerInfo
-    from rlcore.runs.evaluation import Evaluation
+    from rlcore.plugins.events import BuildStats, Evaluation, RolloutStats, SessionInfo, UpdateStats, WorkerInfo
 
 ON_ERROR = ("raise", "warn", "disable")
 DISABLE_HINT = "switch it off with RLCORE_DISABLE_PLUGINS={name}, or go on without it with on_hook_error='disable'"

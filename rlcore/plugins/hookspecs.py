@@ -36,9 +36,16 @@ if TYPE_CHECKING:
     from rlcore.backend import Executable, GraphBuilder
     from rlcore.component_graph import ComponentGraph
     from rlcore.executor import Executor
-    from rlcore.plugins.events import BuildStats, CheckResult, RolloutStats, SessionInfo, UpdateStats, WorkerInfo
+    from rlcore.plugins.events import (
+        BuildStats,
+        CheckResult,
+        Evaluation,
+        RolloutStats,
+        SessionInfo,
+        UpdateStats,
+        WorkerInfo,
+    )
     from rlcore.registry import Registry
-    from rlcore.runs.evaluation import Evaluation
 
 PROJECT = "rlcore"
 hookspec = pluggy.HookspecMarker(PROJECT)

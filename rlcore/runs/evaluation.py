@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rlcore.envs.vector import EpisodeStats, VectorAdapter, make_vector
+from rlcore.plugins.events import Evaluation
 from rlcore.workflows.built_agent import BuiltAgent
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Undiscounted returns and lengths (env steps) of whole episodes."""
-
-    returns: list[float]
-    lengths: list[int]
-
-    @property
-    def mean(self) -> float:
-        return float(np.mean(self.returns))
-
-    @property
-    def std(self) -> float:
-        return float(np.std(self.returns))
-
-    def __str__(self) -> str:
-        return f"{self.mean:.1f} ± {self.std:.1f} over {len(self.returns)} episodes"
 
 
 def evaluate(agent: BuiltAgent, env: Any, *, episodes: int, seed: int, num_envs: int | None = None) -> Evaluation:

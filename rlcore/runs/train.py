@@ -14,9 +14,9 @@ import numpy as np
 
 from rlcore.errors import ConfigError
 from rlcore.executor import Executor
-from rlcore.plugins.events import RolloutStats, SessionInfo, UpdateStats
+from rlcore.plugins.events import Evaluation, RolloutStats, SessionInfo, UpdateStats
 from rlcore.runs.config import RunConfig
-from rlcore.runs.evaluation import Evaluation, evaluate
+from rlcore.runs.evaluation import evaluate
 from rlcore.runs.run_dir import MetricsFile, RunDir
 from rlcore.runs.weights_file import save_weights
 from rlcore.workflows.built_agent import BuiltAgent
