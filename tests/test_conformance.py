@@ -1,5 +1,6 @@
 """The published suites: what is ours passes, and what is broken on purpose fails the check that is made for it."""
 
+import pickle
 import re
 import threading
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from rlcore.backend import Capabilities
 from rlcore.backends.numpy.builder import NumpyExecutable, NumpyGraphBuilder
 from rlcore.backends.numpy.ops import NumpyOps
+from rlcore.cli.new_plugin import write_plugin
 from rlcore.executor import Collective, Executor
 from rlcore.executors.local import LocalCollective, LocalExecutor, LocalFuture
 from rlcore.ops import Ops
@@ -18,6 +20,7 @@ from rlcore.testing import (
     ComponentsConformance,
     ExecutorConformance,
     GraphBuilderConformance,
+    check_executors,
     op_cases,
     run_checks,
 )
@@ -317,6 +320,63 @@ BROKEN_EXECUTORS = {
 def test_a_broken_executor_fails(what):
     broken, checks = BROKEN_EXECUTORS[what]
     fails(EXECUTOR, "local", *checks, executor=broken)
+
+
+# -- executors of several processes ------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def procs(tmp_path_factory):
+    """The module of the executor that ``rlcore new-plugin`` writes: a process a role."""
+    import importlib
+    import sys
+
+    project = write_plugin("procs", "executor", tmp_path_factory.mktemp("procs"))
+    sys.path.insert(0, str(project))  # the processes that it starts get the path, too
+    yield importlib.import_module("rl_procs.executor")
+    sys.path.remove(str(project))
+
+
+def deaf(handle):
+    """Does not notice that its process ends."""
+
+    def receive(self):
+        while True:
+            try:
+                ok, value, _ = pickle.loads(self._connection.recv_bytes())
+            except (EOFError, OSError):
+                return
+            future = self._pending.popleft()
+            future.inner.set_result(value) if ok else future.inner.set_exception(value)
+
+    handle._receive = receive
+
+
+def patient(module):
+    """Waits for every role, however long that takes."""
+
+    def shutdown(self):
+        for handle in self._handles:
+            handle.stop()
+            handle.process.join(8)
+
+    return changed(module.ProcsExecutor, shutdown=shutdown)
+
+
+def test_processes_that_are_broken(procs, monkeypatch):
+    def make(executor=procs.ProcsExecutor):
+        return lambda: executor({})
+
+    passes(EXECUTOR, "local", "tasks/dead-worker", "tasks/shutdown", "tasks/exceptions", executor=make())
+    assert "shutdown took" in fails(EXECUTOR, "local", "tasks/shutdown", executor=make(patient(procs)))
+    with monkeypatch.context() as m:  # no trace of the role comes along
+        m.setattr(procs, "_answer", lambda connection, ok, value: connection.send((ok, value, "")))
+        m.setattr(procs.ProcsHandle, "_receive", procs.ProcsHandle._receive)
+        deaf(procs.ProcsHandle)
+        assert "traceback" in fails(EXECUTOR, "local", "tasks/exceptions", executor=make())
+    with monkeypatch.context() as m:
+        m.setattr(procs.ProcsHandle, "_receive", procs.ProcsHandle._receive)
+        deaf(procs.ProcsHandle)
+        m.setattr(check_executors, "DEAD", 2.0)
+        fails(EXECUTOR, "local", "tasks/dead-worker", executor=make())
 
 
 # -- packs and packages ------------------------------------------------------------------------------------------

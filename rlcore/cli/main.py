@@ -190,8 +190,9 @@ def main() -> None:
         print(f"error: {e}", file=sys.stderr)
         sys.exit(2)
     except RLCoreError as e:
-        lines = [" ".join(line.split()) for line in str(e).splitlines()]
-        print(f"error: {'; '.join(line.rstrip('.;:') for line in lines if line)}", file=sys.stderr)
+        lines = [" ".join(line.split()).rstrip(".;:") for line in str(e).splitlines()]
+        text = "; ".join(line for line in lines if line).replace("?; ", "? ")
+        print(f"error: {text}", file=sys.stderr)
         sys.exit(2)
     except OSError as e:  # a path that can't be written, a full disk
         print(f"error: {e}", file=sys.stderr)

@@ -50,7 +50,7 @@ def doctor_command(names: Sequence[str], deep: bool, time_limit: float, as_json:
                 console.print(Text.assemble(sign, f"{check.name:<13} ", text), soft_wrap=True)
         broken = [d.name for d in found if not d.ok]
         ending = f"; broken: {', '.join(broken)}" if broken else ""
-        console.print(f"{len(found)} plugins examined{ending}", markup=False)
+        console.print(f"{len(found)} plugin{'s' if len(found) > 1 else ''} examined{ending}", markup=False)
     return 0 if all(d.ok for d in found) else 1
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from rlcore.errors import ConfigError
 from rlcore.plugins.events import Evaluation
-from rlcore.runs.config import load_config, merged, nested, parse_settings, resolve
+from rlcore.runs.config import load_config, merged, name_and_options, nested, parse_settings, resolve
 from rlcore.runs.train import Status, run
 
 
@@ -32,11 +32,11 @@ def train_command(
     run_settings = {k: v for k, v in given.items() if k not in ("agent", "env")}
     run_settings |= {k: v for k, v in options.items() if v is not None}
     config, learner, actor = resolve(agent, env, own, **run_settings)
-    agent, env = config.agent, config.env
+    agent, env, executor = config.agent, config.env, name_and_options(config.executor)[0]
     console = Console()
     where = config.backend if config.mode is None else f"{config.backend}, {config.mode}"
     console.print(
-        f"[bold]{agent}[/] on [bold]{env}[/]  ({where}; {config.executor}; {config.steps:,} steps; seed {config.seed})"
+        f"[bold]{agent}[/] on [bold]{env}[/]  ({where}; {executor}; {config.steps:,} steps; seed {config.seed})"
     )
 
     def on_evaluation(name: str, result: Evaluation) -> None:

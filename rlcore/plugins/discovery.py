@@ -128,8 +128,8 @@ class Found:
 
     @property
     def switched_off(self) -> bool:
-        words = {_normal(w) for w in os.environ.get(DISABLE, "").split(",") if w.strip()}
-        names = {self.name, _normal(self.dist), _normal(self.qualified)}
+        words = {normalised(w) for w in os.environ.get(DISABLE, "").split(",") if w.strip()}
+        names = {self.name, normalised(self.dist), normalised(self.qualified)}
         return bool(words & names) or ("all" in words and self.dist != "rlcore")
 
     def problem(self) -> RLPluginError | None:
@@ -146,7 +146,7 @@ class Found:
                 return PluginIncompatible(
                     f"{self.label} needs rlcore{requirement.specifier}, but rlcore {__version__} is running "
                     f"({self.kind.words} '{self.name}' was not imported).\n  fix:       pip install -U '{self.dist}'",
-                    **self._about(),
+                    **self.about(),
                 )
         return None
 
@@ -156,7 +156,7 @@ class Found:
         return PluginIncompatible(
             f"{self.label} ({self.kind.words} '{self.name}') speaks plugin API {info.api_version}; this rlcore speaks "
             f"{PLUGIN_API_VERSION}.\n  fix:       pip install -U rlcore '{self.dist}'",
-            **self._about(),
+            **self.about(),
         )
 
     def missing(self, info: PluginInfo | None) -> PluginLoadError | None:
@@ -167,16 +167,17 @@ class Found:
             return None
         return PluginLoadError(
             f"{self.origin} lacks what it needs:\n  {'; '.join(lines)}\n  fix:       {self.install}",
-            **self._about(),
+            **self.about(),
         )
 
-    def _about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, Any]:
+        """For the errors that speak of it."""
         return {"kind": self.kind.words, "name": self.name, "dist": self.label}
 
 
 def scan(kind: Kind) -> list[Found]:
     """All installed plugins of a kind, sorted by name and distribution."""
-    found = [Found(kind, _normal(e.name), e.value, e) for e in entry_points(group=kind.group)]
+    found = [Found(kind, normalised(e.name), e.value, e) for e in entry_points(group=kind.group)]
     return sorted(found, key=lambda f: (f.name, f.dist, f.value))
 
 
@@ -188,8 +189,8 @@ def pick(kind: Kind, name: str) -> Found:
     :raises PluginConflict: if more than one distribution provides it.
     """
     known = scan(kind)
-    dist, _, plain = _normal(name).rpartition(":")
-    matches = [f for f in known if f.name == plain and (not dist or _normal(f.dist) == dist)]
+    dist, _, plain = normalised(name).rpartition(":")
+    matches = [f for f in known if f.name == plain and (not dist or normalised(f.dist) == dist)]
     usable = [f for f in matches if not f.switched_off]
     if len(usable) == 1:
         return usable[0]
@@ -212,7 +213,7 @@ def pick(kind: Kind, name: str) -> Found:
             "  fix:       pip install -e .",
             **about,
         )
-    raise PluginNotFound(_not_found(kind, plain, known) + _stale(kind, plain), **about)
+    raise PluginNotFound(_not_found(kind, plain, known) + stale_hint(kind, plain), **about)
 
 
 def load(found: Found) -> type:
@@ -235,14 +236,14 @@ def load(found: Found) -> type:
         raise PluginContractError(
             f"{found.origin}: the entry point names {what}, not a plugin class.\n"
             f"  fix:       write it as 'package.module:Class' in {found.dist}'s pyproject.toml",
-            **found._about(),
+            **found.about(),
         )
     info = getattr(plugin_class, "info", None)
     if not isinstance(info, PluginInfo):
         raise PluginContractError(
             f"{found.origin} has no info.\n"
             f'  fix:       write info = PluginInfo(api_version="{PLUGIN_API_VERSION}") into the class',
-            **found._about(),
+            **found.about(),
         )
     error = found._other_api(info)
     if error is not None:
@@ -259,7 +260,7 @@ def import_failed(found: Found, error: BaseException) -> PluginLoadError:
     return PluginLoadError(
         f"{found.origin} failed to import:\n  {cause}\n  fix:       {cure}{'details:' if missing else 'see'}"
         f"{'   ' if missing else ' '}rlcore doctor {found.name}",
-        **found._about(),
+        **found.about(),
     )
 
 
@@ -370,14 +371,16 @@ def _ours(kind: Kind) -> list[str]:
     return [name for k, name in OURS if k == kind]
 
 
-def _stale(kind: Kind, name: str) -> str:
+def stale_hint(kind: Kind, name: str) -> str:
+    """Which editable project declares the name without having been installed again; empty if none does."""
     for found in (f for k in KINDS.values() for f in scan(k)):
         if f"{kind.group}:{name}" in stale_names(found):
             return f"\n  fix:       {found.dist} declares it, but was installed before: pip install -e {found.source}"
     return ""
 
 
-def _normal(name: str) -> str:
+def normalised(name: str) -> str:
+    """As names are compared: lower case, ``-`` for ``_`` and dots."""
     return re.sub(r"[_.]+", "-", name.strip().lower())
 
 

@@ -137,7 +137,7 @@ def _named(name: str) -> list[Found]:
         raise PluginNotFound(f"no kind '{kind_name}'. Known: {', '.join(KINDS)}", kind="plugin", name=name)
     kinds = [KINDS[kind_name]] if slash else list(KINDS.values())
     known = [f for kind in kinds for f in scan(kind)]
-    found = [f for f in known if discovery._normal(plain) in (f.name, discovery._normal(f.qualified))]
+    found = [f for f in known if discovery.normalised(plain) in (f.name, discovery.normalised(f.qualified))]
     if not found:
         _missing(plain, kinds, known)
     return found
@@ -145,7 +145,7 @@ def _named(name: str) -> list[Found]:
 
 def _missing(name: str, kinds: list[Kind], known: list[Found]) -> None:
     for kind in kinds:
-        if (kind, name) in OURS or discovery._stale(kind, name):
+        if (kind, name) in OURS or discovery.stale_hint(kind, name):
             discovery.pick(kind, name)  # raises what there is to say
     hint = nearest(name, [f.name for f in known])
     installed = ", ".join(f"{f.name} ({f.label})" for f in known)

@@ -32,7 +32,9 @@ class Hooks:
         self, manager: pluggy.PluginManager, labels: Mapping[str, tuple[str, str, str]], on_error: str
     ) -> None:
         if on_error not in ON_ERROR:
-            raise ConfigError(f"on_hook_error: '{on_error}'.{nearest(on_error, ON_ERROR)} It is {', '.join(ON_ERROR)}")
+            raise ConfigError(
+                f"on_hook_error '{on_error}' is unknown.{nearest(on_error, ON_ERROR)} It is {', '.join(ON_ERROR)}"
+            )
         self._manager, self._labels, self._on_error = manager, labels, on_error
         self._callers: dict[str, list[tuple[str, Callable[..., Any]]]] = {}
         self._disabled: set[str] = set()
@@ -90,7 +92,8 @@ class Hooks:
                 call(**arguments)
             except (Exception, SystemExit) as e:
                 error = self.blame(hook, name, e)
-                if self._on_error == "raise" or hook not in hookspecs.OBSERVER_HOOKS:
+                raises = self._on_error == "raise" or hook not in hookspecs.OBSERVER_HOOKS
+                if raises and arguments.get("error") is None:  # else it would hide the error that the hook is told of
                     raise error from e
                 if self._on_error == "disable":
                     self._disabled.add(name)

@@ -21,7 +21,8 @@ mark are refused when the plugin is registered.
 Hooks are synchronous, run in the thread that does the work, and are called a few times an update or a rollout, never
 per env step. An exception in a driver, registration or build hook ends the call. Of the observing hooks (all others)
 the session's ``on_hook_error`` says whether an exception ends the run (``raise``), is shown as a warning (``warn``), or
-also switches the plugin's hooks off for the rest of the session (``disable``).
+also switches the plugin's hooks off for the rest of the session (``disable``). In a hook that is told of an error an
+exception is only shown as a warning: it must not hide that error.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def main(kind_name: str, name: str, path: str, deep: bool) -> None:
         else:
             os.environ.pop(discovery.DISABLE, None)
             session = Session([])
-            session._add(found)
+            session.add(found)
             imported = [
                 r.path for r in session.registry.everything(found.label) if r.path.partition(":")[0] in sys.modules
             ]
@@ -82,7 +82,7 @@ def main(kind_name: str, name: str, path: str, deep: bool) -> None:
         checks = []
         if "rlcore_doctor" in report["hooks"]:
             session = Session([])
-            session._add(found)
+            session.add(found)
             for result in session.manager.hook.rlcore_doctor(deep=deep):
                 checks += [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in result or ()]
         write(stage="done", checks=checks)

@@ -49,18 +49,20 @@ class Session:
     Sent to another process, it opens there with the same plugins, and refuses others.
     """
 
-    def __init__(self, hooks: Sequence[Any] | None = None, *, on_hook_error: str | None = None) -> None:
+    def __init__(self, hooks: Sequence[Any] | str | None = None, *, on_hook_error: str | None = None) -> None:
         self.id = uuid.uuid4().hex
         self._prepare(on_hook_error or os.environ.get(ENV_ON_ERROR) or "raise")
         if hooks is None and ENV_HOOKS in os.environ:
             hooks = [name.strip() for name in os.environ[ENV_HOOKS].split(",") if name.strip()]
         self._add_packs()
+        if isinstance(hooks, str):
+            hooks = [hooks]
         if hooks is None:
             for found in discovery.scan(HOOKS):
                 self._add_if_sound(found)
         for hook in hooks or ():
             if isinstance(hook, str):
-                self._add(discovery.pick(HOOKS, hook))
+                self.add(discovery.pick(HOOKS, hook))
             else:
                 self._register(hook, name=type(hook).__name__, kind=HOOKS, label="given in code")
 
@@ -79,7 +81,7 @@ class Session:
         found = discovery.scan(COMPONENTS)
         for pack in sorted(found, key=lambda f: f.dist != "rlcore"):  # rlcore's own names first
             self._add_if_sound(pack)
-        self._tell_gymnasium()
+        self.tell_gymnasium()
 
     # -- drivers ---------------------------------------------------------------------------------------------------
     def graph_builder(self, backend: str | GraphBuilder) -> GraphBuilder:
@@ -109,13 +111,18 @@ class Session:
         made.session = self
         return made
 
+    def check_executor(self, executor: Any) -> None:
+        """:raises PluginNotFound: unless it is the name of an installed executor, or an object."""
+        if isinstance(executor, str):
+            discovery.pick(EXECUTOR, executor)
+
     def executors_that_can(self, capability: str) -> list[str]:
         """Names of the installed executors that declare a capability, read without importing them."""
         return sorted({f.name for f in discovery.scan(EXECUTOR) if f.info and capability in f.info.capabilities})
 
     def _make(self, kind: Kind, name: str, contract: type, arguments: Mapping[str, Any]) -> Any:
         found = discovery.pick(kind, name)
-        key = self._add(found)
+        key = self.add(found)
         plugin: Any = self.manager.get_plugin(key)
         missing = found.missing(plugin.info)
         if missing is not None:
@@ -143,12 +150,16 @@ class Session:
         if found.switched_off:
             return
         try:
-            self._add(found)
+            self.add(found)
         except RLPluginError as e:
             off = f"  or switch it off: {discovery.DISABLE}={found.name}"
             warnings.warn(f"{e}\n{off}", PluginWarning, stacklevel=4)
 
-    def _add(self, found: Found) -> str:
+    def add(self, found: Found) -> str:
+        """Load and register a plugin, once; the name that it is registered under.
+
+        :raises RLPluginError: if it is broken.
+        """
         key = f"{found.kind.name} {found.qualified}"
         if key not in self.plugins:
             plugin_class = discovery.load(found)
@@ -185,7 +196,7 @@ class Session:
             raise self.hooks.blame("rlcore_register_components", key, e) from e
         self.hooks.changed()
 
-    def _tell_gymnasium(self) -> None:
+    def tell_gymnasium(self) -> None:
         """Environments of packs get their ids; they are imported when they are made."""
         if not self.registry.environments:
             return
@@ -247,8 +258,8 @@ def _reopen(session_id: str, on_error: str, plugin_set: list[tuple[str, str, str
     # rlcore's own names first, as in the driver; drivers are loaded when they are asked for.
     for kind, name, dist, *_ in sorted(plugin_set, key=lambda p: p[2] != "rlcore"):
         if kind in (COMPONENTS.name, HOOKS.name):
-            session._add(discovery.pick(discovery.KINDS[kind], f"{dist}:{name}"))
-    session._tell_gymnasium()
+            session.add(discovery.pick(discovery.KINDS[kind], f"{dist}:{name}"))
+    session.tell_gymnasium()
     return session
 
 

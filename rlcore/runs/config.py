@@ -59,10 +59,13 @@ def resolve(agent: Any, env: Any, settings: Mapping[str, Any], **run: Any) -> tu
     """
     given = {k: v for k, v in run.items() if v is not None}
     given |= {k: os.environ[v] for k, v in ENVIRONMENT.items() if k not in given and os.environ.get(v)}
+    if isinstance(given.get("hooks"), str):
+        given["hooks"] = [given["hooks"]]
     session = Session(given.get("hooks"), on_hook_error=given.get("on_hook_error"))
     name, cls, own = agent_of(agent, session)
     own = merged(own, nested(settings))
     given["executor"] = executor_of(given.get("executor", "local"), own.pop("executor", {}))
+    session.check_executor(name_and_options(given["executor"])[0])
     known = preset(name, env) if isinstance(env, str) else Preset()
     defaults = {k: f.default for k, f in cls.config_class.model_fields.items()}
     own = merged(known.settings, own, defaults)
@@ -105,6 +108,13 @@ def executor_of(executor: Any, options: Mapping[str, Any]) -> Any:
         raise ConfigError("setting 'executor': a mapping needs a 'name'")
     spec |= options
     return spec["name"] if len(spec) == 1 else spec
+
+
+def name_and_options(executor: Any) -> tuple[Any, dict[str, Any]]:
+    """Of what :func:`executor_of` gives."""
+    if not isinstance(executor, Mapping):
+        return executor, {}
+    return executor["name"], {k: v for k, v in executor.items() if k != "name"}
 
 
 def load_config(path: str | Path) -> dict[str, Any]:

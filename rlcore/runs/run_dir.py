@@ -62,7 +62,8 @@ class RunDir:
         for key in ("env", "backend", "actor_backend", "executor"):
             settings[key] = _name(settings[key])
         if settings["hooks"] is not None:
-            settings["hooks"] = [_name(hook) for hook in settings["hooks"]]
+            # Objects can't be written down, and a run is the same without its observers.
+            settings["hooks"] = [hook for hook in settings["hooks"] if isinstance(hook, str)]
         run = cls(path, settings)
         (path / "config.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
         run.write_json("manifest.json", {

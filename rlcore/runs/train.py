@@ -15,7 +15,7 @@ import numpy as np
 from rlcore.errors import ConfigError
 from rlcore.executor import Executor
 from rlcore.plugins.events import Evaluation, RolloutStats, SessionInfo, UpdateStats
-from rlcore.runs.config import RunConfig
+from rlcore.runs.config import RunConfig, name_and_options
 from rlcore.runs.evaluation import evaluate
 from rlcore.runs.run_dir import MetricsFile, RunDir
 from rlcore.runs.weights_file import save_weights
@@ -170,10 +170,3 @@ def _train(
     manifest = {"env_steps": last.env_steps, "updates": last.updates, "weights_version": last.weights.version}
     hooks.after_checkpoint(path, manifest)
     return last, time.perf_counter() - started
-
-
-def name_and_options(executor: Any) -> tuple[Any, dict[str, Any]]:
-    """Of RunConfig's ``executor``."""
-    if not isinstance(executor, dict):
-        return executor, {}
-    return executor["name"], {k: v for k, v in executor.items() if k != "name"}

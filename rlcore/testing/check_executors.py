@@ -28,6 +28,7 @@ from rlcore.testing.checks import Subject, check
 from rlcore.testing.roles import Counter, Oops
 
 PATIENCE = 60.0  # seconds that a worker may take to start on a busy machine
+DEAD = 20.0  # seconds within which a dead worker must be noticed
 SHUTDOWN = 5.0  # seconds that the contract allows
 FRAMEWORKS = {"torch", "tensorflow", "jax"}
 
@@ -194,9 +195,9 @@ def dead_worker(subject: Subject) -> None:
         os.kill(pids[1], signal.SIGKILL)
         start = time.monotonic()
         for future in pending:
-            error = raised(partial(future.result, timeout=20), WorkerDied, "a result that a dead worker owes")
+            error = raised(partial(future.result, timeout=DEAD), WorkerDied, "a result that a dead worker owes")
             assert "Counter" in str(error), f"the error does not name the role: {error}"
-        assert time.monotonic() - start < 20, "a dead worker was noticed too late"
+        assert time.monotonic() - start < DEAD, "a dead worker was noticed too late"
         assert all(f in executor.wait(pending, count=3, timeout=5) for f in pending), "futures of the dead are done"
         raised(lambda: result(one.call("add", 1)), WorkerDied, "a later call of a dead worker")
         assert result(three.call("add", 1)) == 1, "the others must go on"

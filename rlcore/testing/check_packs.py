@@ -28,7 +28,7 @@ def registered(subject: Subject, kind: str) -> dict[str, tuple[Registered, Compo
     session = subject.session
     key = f"{COMPONENTS.name} {subject.found.qualified}"
     if key not in session.plugins:
-        session._add(subject.found)
+        session.add(subject.found)
     out: dict[str, tuple[Registered, ComponentSpec | None]] = {}
     for name in session.registry.names(kind):
         found = session.registry.get(kind, name)
@@ -197,7 +197,7 @@ def environments(subject: Subject) -> None:
     import gymnasium
 
     registered(subject, "agent")  # registers the pack where it is not yet
-    subject.session._tell_gymnasium()
+    subject.session.tell_gymnasium()
     for env in subject.session.registry.environments.values():
         if env.provider != subject.found.label:
             continue
