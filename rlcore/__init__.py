@@ -10,10 +10,10 @@ from rlcore.version import __version__
 if TYPE_CHECKING:
     from rlcore.assembly import assemble
     from rlcore.component import Component, Normal, Parameters, Uniform, api, frozen_copy
+    from rlcore.component_specs import from_spec
     from rlcore.errors import BuildError, ConfigError, RLCoreError, UnsupportedCapability
     from rlcore.facade import evaluate, load_config, load_weights, make_agent, save_weights, train
     from rlcore.plugins.session import Session, make_executor, make_graph_builder
-    from rlcore.registry import from_spec
     from rlcore.specs import TensorSpec
 
 __all__ = [
@@ -48,7 +48,7 @@ _HOMES = {
     "rlcore.component": ("Component", "Normal", "Parameters", "Uniform", "api", "frozen_copy"),
     "rlcore.errors": ("BuildError", "ConfigError", "RLCoreError", "UnsupportedCapability"),
     "rlcore.plugins.session": ("Session", "make_executor", "make_graph_builder"),
-    "rlcore.registry": ("from_spec",),
+    "rlcore.component_specs": ("from_spec",),
     "rlcore.specs": ("TensorSpec",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

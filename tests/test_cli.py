@@ -60,7 +60,7 @@ TRAIN = ["train", "dqn", "--env", "CartPole-v1", "--backend", "numpy"]
         (["train", "dqm", "--env", "CartPole-v1"], "unknown agent 'dqm'. Did you mean 'dqn'?"),
         (["train", "dqn", "--env", "CartPol-v1", "--backend", "numpy"], "Did you mean 'CartPole-v1'?"),
         (["train", "dqn", "--env", "CartPole-v1", "--backend", "trch"], "Did you mean 'torch'?"),
-        (["train", "dqn", "--env", "CartPole-v1", "--backend", "ray"], "'ray' is no graph builder; it is an executor"),
+        (["train", "dqn", "--env", "CartPole-v1", "--backend", "ray"], "'ray' is an executor, not a graph builder"),
         ([*TRAIN, "--executor", "locl"], "Did you mean 'local'?"),
         ([*TRAIN, "--mode", "statc"], "backend 'numpy' has no mode 'statc'. It has: eager"),
         ([*TRAIN, "--set", "lerning_rate=1"], "unknown setting 'lerning_rate'. Did you mean 'learning_rate'?"),

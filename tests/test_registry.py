@@ -9,13 +9,14 @@ import pytest
 
 import rlcore
 from rlcore.component import Component, api
+from rlcore.component_specs import check_spec, from_spec
 from rlcore.components.exploration import EpsilonGreedy
 from rlcore.components.layers import Dense
 from rlcore.components.networks import MLP, FlattenObservation, Sequential
 from rlcore.components.optimizers import SGD, Adam, RMSProp
 from rlcore.components.q_heads import QNetwork
 from rlcore.memories.replay import UniformReplay
-from rlcore.registry import COMPONENT_KINDS, Registry, builtin_registry, check_spec, from_spec
+from rlcore.registry import COMPONENT_KINDS, Registry, builtin_registry
 from rlcore.runs.config import merged, nested, resolve
 
 NETWORK = {"name": "sequential", "layers": [{"name": "dense", "units": 8, "activation": "tanh"}, "layer_norm"]}

@@ -18,10 +18,10 @@ from pydantic import AfterValidator, Field, PositiveInt
 
 from rlcore.agents.agent import Agent, AgentConfig, check_schedule
 from rlcore.component import Array, Parameters, api, frozen_copy
+from rlcore.component_specs import ComponentSpec, SpecOf, check_spec
 from rlcore.components import losses
 from rlcore.components.networks import network_for
 from rlcore.errors import ConfigError
-from rlcore.registry import ComponentSpec, SpecOf, check_spec
 from rlcore.specs import SpecTree, TensorSpec, describe, is_spec, with_axes
 
 ScheduleSpec = Annotated[Any, AfterValidator(check_schedule)]

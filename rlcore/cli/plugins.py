@@ -58,7 +58,7 @@ def check_plugin_command(
     name: str, expected: Sequence[str], only: Sequence[str], options: Mapping[str, Any], as_json: bool
 ) -> int:
     """:return: exit code: 1 if a check fails."""
-    from rlcore.testing.checks import run_checks
+    from rlcore.testing.suites import run_checks
 
     found = find_kind(name)
     reasons = {}

@@ -72,6 +72,7 @@ class Session:
         self.registry = Registry()
         self.plugins: dict[str, Found] = {}  # registered name -> what it is
         self.on_hook_error = on_error
+        self._builders: dict[str, GraphBuilder] = {}
         self._labels: dict[str, tuple[str, str, str]] = {}  # registered name -> kind, name, distribution
         self.hooks = Hooks(self.manager, self._labels, on_error)
         self.manager.hook.rlcore_register_components.call_historic(kwargs={"registry": self.registry})
@@ -93,8 +94,9 @@ class Session:
 
         if isinstance(backend, GraphBuilder):
             return backend
-        made = self._make(GRAPH_BUILDER, backend, GraphBuilder, {})
-        return made  # type: ignore[no-any-return]
+        if backend not in self._builders:
+            self._builders[backend] = self._make(GRAPH_BUILDER, backend, GraphBuilder, {})
+        return self._builders[backend]
 
     def executor(self, executor: str | Executor, options: Mapping[str, Any] | None = None) -> Executor:
         """The executor of a name, bound to this session; an object is bound and returned as it is.

@@ -15,10 +15,11 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from rlcore.agents.agent import Agent, AgentConfig
 from rlcore.agents.presets import Preset, preset
+from rlcore.component_specs import FILES, read_file, read_spec
 from rlcore.envs.vector import make_vector
 from rlcore.errors import ConfigError, SpecError, nearest
 from rlcore.plugins.session import Session
-from rlcore.registry import FILES, SpecProblem, read_file, read_spec
+from rlcore.registry import SpecProblem
 from rlcore.specs import from_space
 from rlcore.workflows.recipe import Recipe
 

@@ -4,15 +4,15 @@
 as pytest classes (``class TestMine(GraphBuilderConformance): plugin = "mine"``), or as ``rlcore check-plugin mine``.
 """
 
-from rlcore.testing.checks import (
+from rlcore.testing.checks import Outcome
+from rlcore.testing.component_test import ComponentTest
+from rlcore.testing.suites import (
     ComponentsConformance,
     ExecutorConformance,
     GraphBuilderConformance,
     HooksConformance,
-    Outcome,
     run_checks,
 )
-from rlcore.testing.component_test import ComponentTest
 
 __all__ = [
     "ComponentTest",

@@ -10,10 +10,11 @@ import numpy as np
 from rlcore.agents.agent import Agent
 from rlcore.assembly import assemble
 from rlcore.component import Array, Component, Parameters, api
+from rlcore.component_specs import ComponentSpec, check_spec
 from rlcore.components.networks import MLP, network_for
 from rlcore.errors import RLCoreError
 from rlcore.plugins.discovery import COMPONENTS, GRAPH_BUILDER, scan
-from rlcore.registry import COMPONENT_KINDS, ComponentSpec, Registered, check_spec
+from rlcore.registry import COMPONENT_KINDS, Registered
 from rlcore.specs import TensorSpec, sample, with_axes
 from rlcore.testing.checks import Subject, check
 from rlcore.testing.component_test import ComponentTest

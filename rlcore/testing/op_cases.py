@@ -225,7 +225,7 @@ def edge_inputs(group: str, rng: np.random.Generator, batch: int) -> list[np.nda
     """Inputs of a group: zeros, ties, large and small values among random ones."""
     x = rng.standard_normal((batch, 4)).astype(np.float32)
     flat = x.ravel()
-    special: Sequence[float] = [0.0, -0.0, 30.0, -30.0, 1.0, 1.0, 1e-6, -1.0]
+    special: Sequence[float] = [0.0, -0.0, 100.0, -100.0, 1.0, 1.0, 1e-6, -1.0]
     flat[: min(flat.size, len(special))] = special[: flat.size]
     y = (np.exp(rng.standard_normal((batch, 4))) + 1e-3).astype(np.float32)
     inputs: dict[str, Callable[[], np.ndarray]] = {

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from rlcore.component import Component, Parameters, api
+from rlcore.component_specs import from_spec
 from rlcore.components.layers import Dense
 from rlcore.components.optimizers import SGD, Adam, AdamW, RMSProp
 from rlcore.errors import ConfigError
-from rlcore.registry import from_spec
 from rlcore.specs import TensorSpec
 from rlcore.testing import ComponentTest
 
