@@ -95,6 +95,7 @@ def network(ops: Ops, x: Array, image: Array, weights: Mapping[str, Array]) -> R
         "conv2d valid, stride 2": ops.conv2d(image, kernel, stride=2, padding="valid"),
         "conv2d same": ops.conv2d(image, kernel, stride=1, padding="same"),
         "conv2d same, stride 2": ops.conv2d(image, kernel, stride=2, padding="same"),
+        "conv2d of one filter, one image": ops.conv2d(image[:1], weights["thin"], stride=2, padding="valid"),
         "max_pool2d": ops.max_pool2d(image, size=2, stride=2),
         "max_pool2d, overlapping": ops.max_pool2d(image, size=3, stride=1),
         "layer_norm": ops.layer_norm(x, weights["scale"], weights["offset"], epsilon=1e-5),
@@ -124,6 +125,7 @@ class OpCases(Component):
         self.matrix = self.variable("matrix", (4, 3), "glorot_uniform")
         self.vector = self.variable("vector", (3,), "normal")
         self.kernel = self.variable("kernel", (3, 3, 2, 5), "glorot_uniform")
+        self.thin = self.variable("thin", (3, 3, 2, 1), "glorot_uniform")
         self.scale = self.variable("scale", (4,), "ones")
         self.offset = self.variable("offset", (4,), "normal")
         self.total = self.variable("total", (4,), trainable=False)
@@ -160,6 +162,7 @@ class _Point(Component):
         "matrix": (4, 3),
         "vector": (3,),
         "kernel": (3, 3, 2, 5),
+        "thin": (3, 3, 2, 1),
         "scale": (4,),
         "offset": (4,),
         "unused": (3,),
@@ -173,7 +176,7 @@ class _Point(Component):
     @api
     def results(self, zero: Array) -> Results:
         ops, x, y = self.ops, self.x + zero, self.y
-        weights = {n: getattr(self, n) for n in ("matrix", "vector", "kernel", "scale", "offset")}
+        weights = {n: getattr(self, n) for n in ("matrix", "vector", "kernel", "thin", "scale", "offset")}
         out = {**elementwise(ops, x, y), **shapes(ops, x, y), **network(ops, x, self.image, weights)}
         index = ops.asarray(np.arange(20).reshape(5, 4) % 4, "int64")
         out["take"] = ops.take(ops.permute_dims(x, (1, 0)), index)
@@ -191,7 +194,7 @@ DIFFERENTIABLE: Sequence[str] = sorted(
         *("min of all", "matmul", "batched matmul", "reshape", "shape", "permute_dims", "expand_dims", "squeeze"),
         *("concat", "stack", "indexing"),
         *("linear", "conv2d valid", "conv2d valid, stride 2", "conv2d same", "conv2d same, stride 2"),
-        *("max_pool2d", "max_pool2d, overlapping", "layer_norm"),
+        *("conv2d of one filter, one image", "max_pool2d", "max_pool2d, overlapping", "layer_norm"),
     }
 )
 

@@ -124,7 +124,10 @@ class TorchOps(Ops):
                 total = max((-(-length // stride) - 1) * stride + size - length, 0)
                 pads += [total // 2, total - total // 2]
             x = F.pad(x, pads)
-        return F.conv2d(x, kernel.permute(3, 2, 0, 1), stride=stride).permute(0, 2, 3, 1)
+        weight = kernel.permute(3, 2, 0, 1)
+        if weight.shape[0] == 1:  # of one filter on one image torch's gradient fails for a weight with strides
+            weight = weight.contiguous()
+        return F.conv2d(x, weight, stride=stride).permute(0, 2, 3, 1)
 
     def max_pool2d(self, x: Any, *, size: int, stride: int) -> Any:
         return F.max_pool2d(x.permute(0, 3, 1, 2), size, stride).permute(0, 2, 3, 1)
