@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from rlcore.errors import SpecError
-from rlcore.returns import check_horizon
+from rlcore.errors import ConfigError, SpecError
 from rlcore.specs import Tree, described
 
 
@@ -70,8 +69,8 @@ def _take(tree: Tree, rows: np.ndarray) -> Tree:
 class NStepBuilder:
     """Sums up to n rewards into one transition, for N environments at once.
 
-    The numbers are those of :func:`rlcore.returns.n_step_returns`: a transition spans n valid steps of one
-    episode, fewer where the episode ends before. None joins two episodes.
+    The numbers are those of :func:`rlcore.returns.n_step_returns` before the bootstrap: a transition spans n valid
+    steps of one episode, fewer where the episode ends before. None joins two episodes.
 
     :param num_envs: N.
     :param n: rewards summed.
@@ -189,3 +188,11 @@ class NStepBuilder:
             if row.shape != (self.num_envs,) or (name != "reward" and row.dtype != np.bool_):
                 kind = "a number" if name == "reward" else "bool"
                 raise SpecError(f"{name}: got {described(row)}, expected {kind} [{self.num_envs}]")
+
+
+def check_horizon(*, gamma: float, n: int) -> None:
+    """Raise ConfigError unless n >= 1 and 0 <= gamma <= 1."""
+    if n < 1:
+        raise ConfigError(f"n is {n}, expected 1 or more steps")
+    if not 0 <= gamma <= 1:
+        raise ConfigError(f"gamma is {gamma}, expected 0 to 1")
