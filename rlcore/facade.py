@@ -25,6 +25,9 @@ def train(
     device: str | None = None,
     actor_backend: Any = None,
     executor: Any = None,
+    env_options: Mapping[str, Any] | None = None,
+    wrappers: Sequence[Any] | None = None,
+    evaluation_wrappers: Sequence[Any] | None = None,
     num_envs: int | None = None,
     steps: int | None = None,
     seed: int = 0,
@@ -48,6 +51,9 @@ def train(
     :param actor_backend: of the sampler, the learner's if None; ``numpy`` is light and fast for small networks.
     :param executor: name, mapping of a name and options, or an Executor object; ``RLCORE_EXECUTOR``, or ``local``,
         if None.
+    :param env_options: keyword arguments of ``gymnasium.make``.
+    :param wrappers: specs of wrappers around each environment, the first innermost: ``["frame_stack"]``.
+    :param evaluation_wrappers: in evaluation, in place of ``wrappers``.
     :param steps: env steps over all envs; the preset's, or 100,000, if None.
     :param hooks: observers: names of hook plugins, or objects with hooks; those of ``RLCORE_HOOKS``, or all that are
         installed, if None.
@@ -67,6 +73,9 @@ def train(
         device=device,
         actor_backend=actor_backend,
         executor=executor,
+        env_options=env_options,
+        wrappers=wrappers,
+        evaluation_wrappers=evaluation_wrappers,
         num_envs=num_envs,
         steps=steps,
         seed=seed,
@@ -85,6 +94,8 @@ def make_agent(
     mode: str | None = None,
     device: str | None = None,
     seed: int = 0,
+    env_options: Mapping[str, Any] | None = None,
+    wrappers: Sequence[Any] | None = None,
     hooks: Sequence[Any] | None = None,
     on_hook_error: str | None = None,
     config: Mapping[str, Any] | None = None,
@@ -94,6 +105,6 @@ def make_agent(
     Parameters as :func:`train`.
     """
     run = {"backend": backend, "mode": mode, "device": device, "seed": seed}
-    run |= {"hooks": hooks, "on_hook_error": on_hook_error}
+    run |= {"env_options": env_options, "wrappers": wrappers, "hooks": hooks, "on_hook_error": on_hook_error}
     _, recipe, _ = resolve(agent, env, config or {}, **run)
     return BuiltAgent(recipe)

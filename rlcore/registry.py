@@ -48,6 +48,7 @@ COMPONENT_KINDS = {
         ("learning_rate", "max_grad_norm"),
         "loss, aux, norm = optimizer.minimize(loss_fn, parameters, progress)",
     ),
+    "wrapper": ComponentKind("gymnasium:Wrapper", ("env",), "env = wrapper(env): around one Gymnasium environment"),
     "replay": ComponentKind(
         "builtins:object",
         ("capacity", "seed"),
@@ -111,7 +112,8 @@ class Registry:
     def add(self, kind: str, name: str, path: str, *, example: Mapping[str, Any] | None = None) -> None:
         """Register a class.
 
-        :param kind: ``agent``, ``network``, ``layer``, ``policy``, ``exploration``, ``optimizer`` or ``replay``.
+        :param kind: ``agent``, ``network``, ``layer``, ``policy``, ``exploration``, ``optimizer``,
+            ``wrapper`` or ``replay``.
         :param path: ``module:Class``.
         :param example: options with which ``rlcore check-plugin`` builds it, where it can't do without.
         :raises ConfigError: for an unknown kind, a path of another form, or a name that is taken.
@@ -202,6 +204,17 @@ def register_builtins(registry: Registry) -> None:
     registry.add("exploration", "epsilon_greedy", "rlcore.components.exploration:EpsilonGreedy")
     for name, cls in {"sgd": "SGD", "rmsprop": "RMSProp", "adam": "Adam", "adamw": "AdamW"}.items():
         registry.add("optimizer", name, f"rlcore.components.optimizers:{cls}")
+    for name, path in {
+        "atari": "rlcore.envs.atari:Atari",
+        "clip_action": "gymnasium.wrappers:ClipAction",
+        "clip_reward": "rlcore.envs.wrappers:ClipReward",
+        "flatten_observation": "gymnasium.wrappers:FlattenObservation",
+        "frame_stack": "rlcore.envs.wrappers:FrameStack",
+        "one_hot_observation": "rlcore.envs.wrappers:OneHotObservation",
+        "rescale_action": "rlcore.envs.wrappers:RescaleAction",
+        "time_aware": "gymnasium.wrappers:TimeAwareObservation",
+    }.items():
+        registry.add("wrapper", name, path)
     registry.add("replay", "uniform", "rlcore.memories.replay:UniformReplay")
 
 

@@ -36,6 +36,9 @@ class DQNConfig(AgentConfig):
     )
     max_grad_norm: float | None = Field(10.0, gt=0, description="global L2 norm that gradients are clipped to")
     gamma: float = Field(0.99, ge=0, le=1, description="discount of one env step")
+    reward_clip: float | None = Field(
+        None, gt=0, description="rewards are learned from between plus and minus this; statistics see them raw"
+    )
     n_step: PositiveInt = Field(1, description="rewards summed before the bootstrap; usual 1 to 5")
     double: bool = Field(True, description="double Q-learning (ours; SB3 has none)")
     dueling: bool = Field(False, description="dueling head")

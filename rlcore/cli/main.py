@@ -53,6 +53,10 @@ def train(
         str | None,
         typer.Option(help="Where it runs: local, or a plugin's.", show_default="RLCORE_EXECUTOR, or local"),
     ] = None,
+    wrapper: Annotated[
+        list[str] | None,
+        typer.Option(help="A wrapper of each environment, e.g. frame_stack; may be repeated.", show_default=False),
+    ] = None,
     num_envs: Annotated[
         int | None, typer.Option(help="Environments stepped together.", show_default="preset, or 1")
     ] = None,
@@ -86,6 +90,7 @@ def train(
         device=device,
         actor_backend=actor_backend,
         executor=executor,
+        wrappers=wrapper or None,
         num_envs=num_envs,
         steps=steps,
         seed=seed,

@@ -6,7 +6,7 @@ import ast
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium
 import pydantic
@@ -15,8 +15,9 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 
 from rlcore.agents.agent import Agent, AgentConfig
 from rlcore.agents.presets import Preset, preset
-from rlcore.component_specs import FILES, read_file, read_spec
+from rlcore.component_specs import FILES, SpecOf, read_file, read_spec
 from rlcore.envs.vector import make_vector
+from rlcore.envs.wrapped import wrapped
 from rlcore.errors import ConfigError, SpecError, nearest
 from rlcore.plugins.session import Session
 from rlcore.registry import SpecProblem
@@ -39,6 +40,13 @@ class RunConfig(pydantic.BaseModel):
     device: str | None = Field(None, description="the backend's default if not set")
     actor_backend: Any = Field(None, description="graph backend of the sampler; the learner's if not set")
     executor: Any = Field("local", description="where roles run: a name, or a mapping of a name and options")
+    env_options: dict[str, Any] = Field(default_factory=dict, description="keyword arguments of gymnasium.make")
+    wrappers: list[Annotated[Any, SpecOf("wrapper")]] = Field(
+        default_factory=list, description="around each environment, the first innermost"
+    )
+    evaluation_wrappers: list[Annotated[Any, SpecOf("wrapper")]] | None = Field(
+        None, description="in evaluation, in place of `wrappers`; the same if not set"
+    )
     num_envs: PositiveInt = Field(1, description="environments stepped together")
     steps: PositiveInt = Field(100_000, description="env steps, over all envs")
     seed: NonNegativeInt = Field(0, description="of everything random in the run")
@@ -46,6 +54,16 @@ class RunConfig(pydantic.BaseModel):
     hooks: Any = Field(None, description="hook plugins by name; all that are installed if not set")
     on_hook_error: str | None = Field(None, description="of an observer: raise, warn or disable; raise if not set")
     config: dict[str, Any] = Field(default_factory=dict, description="settings of the agent")
+
+    @property
+    def training_env(self) -> Any:
+        """What the sampler steps: the environment, or a function that makes it with its options and wrappers."""
+        return wrapped(self.env, self.env_options, self.wrappers)
+
+    @property
+    def evaluation_env(self) -> Any:
+        wrappers = self.wrappers if self.evaluation_wrappers is None else self.evaluation_wrappers
+        return wrapped(self.env, self.env_options, wrappers)
 
 
 def resolve(agent: Any, env: Any, settings: Mapping[str, Any], **run: Any) -> tuple[RunConfig, Recipe, Recipe]:
@@ -72,8 +90,9 @@ def resolve(agent: Any, env: Any, settings: Mapping[str, Any], **run: Any) -> tu
     own = merged(known.settings, own, defaults)
     config: AgentConfig = validate(cls.config_class, own, {"registry": session.registry})
     fields = {**known.run, **given, "agent": name, "env": env}
-    complete: RunConfig = validate(RunConfig, {**fields, "config": config.model_dump()})
-    observation, action = spaces_of(env, complete.num_envs)
+    context = {"registry": session.registry}
+    complete: RunConfig = validate(RunConfig, {**fields, "config": config.model_dump()}, context)
+    observation, action = spaces_of(complete.training_env, complete.num_envs)
     recipe = Recipe(
         cls, observation, action, config, complete.backend, complete.mode, complete.device, complete.seed, session
     )

@@ -78,7 +78,7 @@ def run(
     evaluation_seed = int(np.random.SeedSequence([config.seed, 0xE7A1]).generate_state(1)[0])
 
     def evaluated(name: str) -> Evaluation:
-        result = evaluate(agent, config.env, episodes=config.evaluation_episodes, seed=evaluation_seed)
+        result = evaluate(agent, config.evaluation_env, episodes=config.evaluation_episodes, seed=evaluation_seed)
         hooks.after_evaluation(name, result)
         if on_evaluation is not None:
             on_evaluation(name, result)
@@ -132,7 +132,13 @@ def _train(
     try:
         workflow = WORKFLOWS[learner.agent.workflow]
         turns = workflow(
-            executor, learner, actor, env=config.env, num_envs=config.num_envs, steps=config.steps, seed=config.seed
+            executor,
+            learner,
+            actor,
+            env=config.training_env,
+            num_envs=config.num_envs,
+            steps=config.steps,
+            seed=config.seed,
         )
         for turn in turns:
             new_steps = turn.env_steps - (last.env_steps if last else 0)

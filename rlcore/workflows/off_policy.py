@@ -58,6 +58,7 @@ class Sampler:
         self.n_step = NStepBuilder(self.env.num_envs, config.n_step, config.gamma)
         self.stats = EpisodeStats(self.env.num_envs)
         self.env_steps, self.total = 0, total
+        self.reward_clip: float | None = config.reward_clip
 
     def set_weights(self, weights: Weights) -> None:
         self.actor.set_weights(weights)
@@ -65,6 +66,7 @@ class Sampler:
     def collect(self, env_steps: int) -> Rollout:
         """Step until at least ``env_steps`` real ones are done."""
         env, actor, batches = self.env, self.actor, []
+        clip = self.reward_clip
         episodes: list[tuple[float, int]] = []
         done = 0
         while done < env_steps:
@@ -75,7 +77,7 @@ class Sampler:
             batch = self.n_step.add(
                 observation,
                 action,
-                steps.reward,
+                steps.reward if clip is None else np.clip(steps.reward, -clip, clip),
                 steps.terminated,
                 steps.truncated,
                 steps.next_observation,
