@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import tempfile
 from pathlib import Path
@@ -15,7 +16,19 @@ from rlcore.cli.new_plugin import TEMPLATES_OF, write_plugin
 from rlcore.plugins import hookspecs
 from rlcore.registry import COMPONENT_KINDS
 
-PAGES = Path(__file__).parent / "plugins"
+ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "docs" / "plugins"
+SECTIONS = {
+    "AR": "Vector environments, automatic resets, final observations",
+    "BT": "Terminated and truncated, advantages, n-step, V-trace",
+    "RB": "Replay and prioritisation",
+    "CK": "Checkpoints, resuming, versions",
+    "RN": "Recurrent policies",
+    "DT": "Determinism and seeds",
+    "FT": "Failures, errors, leaks",
+    "AL": "Algorithms",
+    "PX": "Interface, plugins, installation, export",
+}
 NAME = "demo"
 
 
@@ -23,6 +36,7 @@ def pages() -> dict[Path, str]:
     """Every page as it should be."""
     out = {path: filled(path.read_text(encoding="utf-8")) for path in sorted(PAGES.glob("*.md"))}
     out[PAGES / "hook-reference.md"] = hook_reference()
+    out[ROOT / "docs" / "public-bugs.md"] = public_bugs()
     return out
 
 
@@ -42,6 +56,35 @@ def filled(text: str) -> str:
     ]
     rows = ["| kind | what its class does | what it is handed, if it takes it |", "|---|---|---|", *rows]
     return re.sub(r"<!-- kinds -->\n(\|.*\n)*", "<!-- kinds -->\n" + "\n".join(rows) + "\n", text)
+
+
+def public_bugs() -> str:
+    """Faults that users of other libraries reported, and the tests that hold rlcore free of them."""
+    reported = json.loads((ROOT / "tests" / "public_bugs.json").read_text(encoding="utf-8"))
+    covered: dict[str, list[str]] = {}
+    for path in sorted([*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("plugins/*/tests/test_*.py")]):
+        marks: list[str] = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            marks += re.findall(r'^\s*@pytest\.mark\.public_bug\("([^"]+)"\)', line)
+            name = re.match(r"\s*(?:def|class) ([Tt]est\w+)", line)
+            if name:
+                for mark in marks:
+                    covered.setdefault(mark, []).append(f"`{path.relative_to(ROOT)}::{name[1]}`")
+                marks = []
+    lines = ["# Known faults of RL libraries, and our tests against them", ""]
+    lines += [
+        f"{sum(i in covered for i in reported)} of {len(reported)} are covered; the rest wait for what they are about."
+    ]
+    for section, title in SECTIONS.items():
+        rows = {i: where for i, where in reported.items() if i.startswith(section) and i in covered}
+        missing = [i for i in reported if i.startswith(section) and i not in covered]
+        lines += ["", f"## {title}", ""]
+        if rows:
+            lines += ["| id | reported at | tests |", "|---|---|---|"]
+            lines += [f"| {i} | {where} | {'<br>'.join(covered[i])} |" for i, where in rows.items()]
+            lines += [""] if missing else []
+        lines += [f"Not covered yet: {', '.join(missing)}."] if missing else []
+    return "\n".join(lines) + "\n"
 
 
 def hook_reference() -> str:

@@ -88,6 +88,16 @@ class Boltzmann(EpsilonGreedy):
 """
 
 
+def test_every_mark_of_a_known_fault_is_one():
+    """A misspelt id would cover nothing."""
+    import json
+
+    known = set(json.loads((ROOT / "tests" / "public_bugs.json").read_text()))
+    for path in [*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("plugins/*/tests/test_*.py")]:
+        for mark in re.findall(r'public_bug\("([^"]+)"\)', path.read_text()):
+            assert mark in known, f"{path.name}: {mark}"
+
+
 # -- error texts -------------------------------------------------------------------------------------------------
 def rows():
     text = (PAGES / "errors.md").read_text()
