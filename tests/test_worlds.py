@@ -198,7 +198,9 @@ def test_gymnasiums_own_checks(env_id):
 
 def test_registration_is_lazy_and_can_be_repeated():
     before = dict(gym.registry)
-    register_worlds()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # Gymnasium warns of an id that is overwritten
+        register_worlds()
     assert gym.registry == before and set(IDS) <= set(before)
     code = (
         "import sys, gymnasium as gym, rlcore.envs\n"
@@ -231,9 +233,9 @@ def test_seeds():
     single.reset(seed=6)
     assert single.step(0)[1] == first[1]
     single.reset()
-    unseeded = BanditEnv()
-    unseeded.reset()
-    assert unseeded.step(0)[1] != single.step(0)[1]
+    unseeded = [BanditEnv(), BanditEnv()]
+    [env.reset() for env in unseeded]
+    assert len({env.step(0)[1] for env in [single, *unseeded]}) == 3
 
 
 def test_what_is_refused():
@@ -248,6 +250,11 @@ def test_what_is_refused():
             env.step(np.array(actions))
     env.step(np.array([RIGHT, UP]))
     with pytest.raises(ResetNeeded, match=r"envs \[0\] are over"):
+        env.step(np.array([UP, UP]))
+    env.reset(seed=0)
+    env.step(np.array([RIGHT, RIGHT]))
+    env.reset(options={"reset_mask": np.array([False, True])})
+    with pytest.raises(ResetNeeded, match=r"envs \[0\] are over"):  # still
         env.step(np.array([UP, UP]))
     for mask, error in [(np.ones(3, bool), ValueError), (np.zeros(2, bool), ValueError), ([True, True], TypeError),
                         (np.ones(2), TypeError)]:  # fmt: skip
@@ -350,9 +357,11 @@ def test_container_actions_by_hand():
         ([3, 1, 1, 0], -0.1, False, False),  # turns right and jumps the wall
         ([3, 2, 0, 1], 1.0, True, False),  # turns right and walks down to the goal
     ]  # fmt: skip
-    # Over the edge: onto the first cell. Facing a wall with nothing behind it: nowhere.
-    assert walk(env, act(turn=0, jump=1), act(turn=0, jump=1), act(jump=1))[1:] == [
-        ([0, 2, 0, 1], -0.1, False, False), ([0, 2, 0, 1], -0.1, False, False)]  # fmt: skip
+    # Down the left column from its upper end: left of it is nothing, and below are two cells, one, and then none.
+    down = walk(env, act(turn=0, jump=1), act(turn=0, jump=1), act(forward=0), act(jump=1), act(jump=1))
+    assert [(o, r) for o, r, _, _ in down] == [
+        ([0, 0, -1, 0], -0.1), ([0, 2, 0, 1], -0.1), ([0, 1, 0, 1], -0.1), ([0, 2, 0, 1], -0.1), ([0, 2, 0, 1], -0.1)
+    ]  # fmt: skip
     assert walk(GridWorldEnv(map=("SW",), actions="container"), act(turn=2, jump=1)) == [(1, -0.1, False, False)]
     # Walks into the hole, and does not jump out of it.
     env = GridWorldEnv(map=("SH.",), actions="container")
@@ -490,6 +499,15 @@ def test_random_env_by_hand():
     assert_same(same.observe(seeds, np.zeros(2, np.int64)), same.observe(seeds, np.ones(2, np.int64)))
 
 
+def test_parts_of_a_sample_are_independent_and_rounding_leaves_the_bounds():
+    box = spaces.Box(-1, 1, (3,), np.float64)
+    space = spaces.Dict({"a": box, "b": spaces.Tuple([box, box])})
+    leaves = optree.tree_leaves(sampler(space)(np.arange(1000, dtype=np.uint64)))
+    assert len(leaves) == 3 and np.all(np.abs(np.corrcoef(np.concatenate(leaves, 1).T) - np.eye(9)) < 0.15)
+    fixed = sampler(spaces.Box(0.1, 0.1, (1000,), np.float64))(np.zeros(1, np.uint64))
+    assert np.all(fixed == 0.1)
+
+
 @pytest.mark.parametrize("name", LEAVES)
 def test_samples_cover_their_space(name):
     space = LEAVES[name]
@@ -521,6 +539,8 @@ def test_streams():
     streams = Streams(np.array([1234567], np.uint64))
     assert streams.bits(2)[0].tolist() + streams.bits(3)[0].tolist() == first
     assert words(np.array([1234567], np.uint64), 5)[0].tolist() == first
+    streams.seed([0])
+    assert streams.position.tolist() == [0xE220A8397B1DCDAF]  # the first output for the seed 0
     streams = Streams(np.zeros(500, np.uint64))
     streams.seed(range(500))  # neighbouring seeds, numbers across streams and along them
     uniform, normal = streams.uniform(40), streams.normal(40)

@@ -91,7 +91,7 @@ class Copies:
         """
         if rows is None:
             self.state, reward, terminated = self.world.step(self.state, self.t, action, self.streams)
-            self.t = self.t + 1
+            self.t += 1
         else:
             part = self.streams.take(rows)
             reward, terminated = np.zeros(self.n), self._never.copy()
