@@ -556,16 +556,13 @@ def test_streams():
 
 
 # -- agents and docs -----------------------------------------------------------------------------------------------
-DQN = {"hidden": [64], "gamma": 0.98, "learning_starts_env_steps": 200, "batch_size": 64, "train_every_env_steps": 4,
-       "learning_rate": [1e-2, 1e-4], "target_sync_env_steps": 100, "epsilon": [1.0, 0.3, 1.0]}  # fmt: skip
-
-
 @pytest.mark.learning
 @pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize(("size", "steps"), [("2x2", 1500), ("4x4", 5000)])
-def test_dqn_solves(size, steps, seed, tmp_path):
-    setting = {"env": f"rlcore/GridWorld{size}-v0", "backend": "numpy", "config": DQN}
-    result = rlcore.train("dqn", **setting, steps=steps, seed=seed, evaluation_episodes=2, run_dir=tmp_path)
+@pytest.mark.parametrize("size", ["2x2", "4x4"])
+def test_dqn_solves(size, seed, tmp_path):
+    """With the preset of the environment."""
+    setting = {"env": f"rlcore/GridWorld{size}-v0", "backend": "numpy"}
+    result = rlcore.train("dqn", **setting, seed=seed, evaluation_episodes=2, run_dir=tmp_path)
     assert result.before.mean < 0 and result.after.mean == pytest.approx(OPTIMA[size])
     if size == "2x2":
         agent = rlcore.make_agent("dqn", **setting)

@@ -15,6 +15,18 @@ class Preset:
     run: Mapping[str, Any] = field(default_factory=dict)
 
 
+# Ours, measured: the optimum on every seed tried (tests/test_worlds.py), in about 1 and 3 s on NumPy.
+_GRID: Mapping[str, Any] = {
+    "hidden": [64],
+    "gamma": 0.98,
+    "learning_rate": [1e-2, 1e-4],
+    "learning_starts_env_steps": 200,
+    "batch_size": 64,
+    "train_every_env_steps": 4,
+    "target_sync_env_steps": 100,
+    "epsilon": [1.0, 0.3, 1.0],
+}
+
 # Where a preset comes from stands beside it; what differs from there is ours, and was measured.
 PRESETS: dict[tuple[str, str], Preset] = {
     # Stable-Baselines3 zoo 2.9: batch 64, replay 100k, training every 256 steps with 128 updates, start at 1,000.
@@ -35,6 +47,8 @@ PRESETS: dict[tuple[str, str], Preset] = {
         },
         run={"steps": 50_000},
     ),
+    ("dqn", "rlcore/GridWorld2x2-v0"): Preset(_GRID, {"steps": 1500}),
+    ("dqn", "rlcore/GridWorld4x4-v0"): Preset(_GRID, {"steps": 5000}),
 }
 
 
