@@ -172,6 +172,7 @@ def plugin(source):
         ("@hookimpl\ndef rlcore_after_update(self): yield", "a generator, whose body would never run"),
         ("def rlcore_after_update(self): pass", "lacks @hookimpl"),
         ("@hookimpl(wrapper=True)\ndef rlcore_after_update(self):\n    yield", "can't be wrapped"),
+        ("@hookimpl\ndef rlcore_make_graph_builder(self): pass", "not for this kind of plugin; it may only wrap it"),
         ("@hookimpl(specname='rlcore_after_updat')\ndef update(self): pass", "'rlcore_after_updat' doesn't exist"),
     ],
 )

@@ -24,7 +24,8 @@ def check_hooks(plugin: Any, *, kind: str, name: str, label: str, requires: Iter
         wrong = [f"the class {plugin.__name__} was given, not an instance of it; write {plugin.__name__}()"]
     else:
         functions = _functions(plugin)
-        wrong = [why for attribute, function in functions for why in _problems(attribute, function)]
+        requires = list(requires)
+        wrong = [why for attribute, function in functions for why in _problems(attribute, function, requires)]
         present = {attribute for attribute, function in functions if getattr(function, MARK, None)}
         if not wrong:
             wrong = [f"it does not implement {hook}" for hook in requires if hook not in present]
@@ -44,7 +45,7 @@ def _functions(plugin: Any) -> list[tuple[str, Any]]:
     return found
 
 
-def _problems(attribute: str, function: Any) -> list[str]:
+def _problems(attribute: str, function: Any, own: list[str]) -> list[str]:
     options = getattr(function, MARK, None)
     hook = (options or {}).get("specname") or attribute
     if hook not in hookspecs.ALL_HOOKS:
@@ -57,6 +58,8 @@ def _problems(attribute: str, function: Any) -> list[str]:
     if options["wrapper"] or options["hookwrapper"]:
         if hook not in hookspecs.DRIVER_HOOKS:
             wrong.append(f"hook '{hook}' can't be wrapped; only {' and '.join(hookspecs.DRIVER_HOOKS)} can")
+    elif hook in hookspecs.DRIVER_HOOKS and hook not in own:
+        wrong.append(f"hook '{hook}' is not for this kind of plugin; it may only wrap it: @hookimpl(wrapper=True)")
     elif inspect.isgeneratorfunction(function) and hook != "rlcore_doctor":
         wrong.append(f"hook '{hook}' is a generator, whose body would never run")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
