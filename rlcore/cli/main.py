@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -185,19 +186,31 @@ def use_threads(threads: int) -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
+def _one_line(message: object) -> str:
+    lines = [" ".join(line.split()).rstrip(".;:") for line in str(message).splitlines()]
+    return "; ".join(line for line in lines if line).replace("?; ", "? ")
+
+
 def main() -> None:
     """Entry point. A user's mistake is one line on stderr and exit code 2."""
     from rlcore.errors import BuildError, RLCoreError
 
+    default = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if category.__name__ == "PluginWarning":  # by name: it is not imported before a command needs it
+            print(f"warning: {_one_line(message)}", file=sys.stderr)
+        else:
+            default(message, category, *where, **more)
+
+    warnings.showwarning = show
     try:
         app()
     except BuildError as e:  # its lines name the path, what was given and what was expected
         print(f"error: {e}", file=sys.stderr)
         sys.exit(2)
     except RLCoreError as e:
-        lines = [" ".join(line.split()).rstrip(".;:") for line in str(e).splitlines()]
-        text = "; ".join(line for line in lines if line).replace("?; ", "? ")
-        print(f"error: {text}", file=sys.stderr)
+        print(f"error: {_one_line(e)}", file=sys.stderr)
         sys.exit(2)
     except OSError as e:  # a path that can't be written, a full disk
         print(f"error: {e}", file=sys.stderr)

@@ -176,7 +176,7 @@ def probe(found: Found, deep: bool, time_limit: float) -> tuple[dict[str, Any], 
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "report.json")
         words = [sys.executable, "-m", "rlcore.plugins.probe", found.kind.name, found.qualified, path]
-        env = {k: v for k, v in os.environ.items() if k != discovery.DISABLE}
+        env = {k: v for k, v in os.environ.items() if k != discovery.DISABLE} | {"PYTHONUNBUFFERED": "1"}
         died, noise = "", ""
         try:
             # A session of its own: what it started is ended with it.
@@ -198,7 +198,8 @@ def probe(found: Found, deep: bool, time_limit: float) -> tuple[dict[str, Any], 
             except subprocess.TimeoutExpired:
                 died = f"it did not end within {time_limit:.0f} s"
             finally:
-                _end(process)
+                rest = _end(process)
+                noise = noise or rest
         except OSError as e:
             died = f"no process could be started: {e}"
         try:
@@ -208,14 +209,19 @@ def probe(found: Found, deep: bool, time_limit: float) -> tuple[dict[str, Any], 
             return {"stage": "start"}, died, noise
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes]) -> str:
+    """End a process and all that it started; what it had printed and nobody has read."""
     import signal
 
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError, AttributeError):
         process.kill()
-    process.communicate()
+    try:
+        rest = process.communicate(timeout=5)[0]
+    except (ValueError, subprocess.TimeoutExpired):  # read to its end already; or held open by one that got away
+        return ""
+    return (rest or b"").decode(errors="replace").strip()
 
 
 def _loaded(report: dict[str, Any], died: str, noise: str) -> list[CheckResult]:
