@@ -24,7 +24,7 @@ def main(kind_name: str, name: str, path: str, deep: bool) -> None:
 
     from rlcore.errors import RLCoreError
     from rlcore.plugins import discovery
-    from rlcore.plugins.session import Session, make_executor, make_graph_builder
+    from rlcore.plugins.session import bare_session, make_executor, make_graph_builder
 
     report: dict[str, Any] = {"stage": "load"}
 
@@ -70,18 +70,19 @@ def main(kind_name: str, name: str, path: str, deep: bool) -> None:
             write(capabilities=sorted(made.capabilities))
             made.shutdown()
         else:
-            os.environ.pop(discovery.DISABLE, None)
-            session = Session([])
+            session = bare_session()  # not with every other pack and what those bring along
+            for core in (f for f in discovery.scan(discovery.COMPONENTS) if f.dist == "rlcore"):
+                session.add(core)  # a name of rlcore's own can't be taken
+            modules = set(sys.modules)
             session.add(found)
-            imported = [
-                r.path for r in session.registry.everything(found.label) if r.path.partition(":")[0] in sys.modules
-            ]
             if kind is discovery.COMPONENTS:
-                write(imported=imported, registered=len(session.registry.everything(found.label)))
+                paths = [r.path for r in session.registry.everything(found.label)]
+                imported = [path for path in paths if path.partition(":")[0] in set(sys.modules) - modules]
+                write(imported=imported, registered=len(paths))
         write(stage="doctor", make_ms=round(1000 * (time.perf_counter() - start), 1), hooks=_hooks(plugin_class))
         checks = []
         if "rlcore_doctor" in report["hooks"]:
-            session = Session([])
+            session = bare_session()
             session.add(found)
             for result in session.manager.hook.rlcore_doctor(deep=deep):
                 checks += [{"name": c.name, "ok": c.ok, "detail": c.detail} for c in result or ()]

@@ -270,7 +270,7 @@ def make_graph_builder(backend: str | GraphBuilder) -> GraphBuilder:
 
     :raises RLPluginError: says what is missing or broken and how to mend it.
     """
-    return _bare().graph_builder(backend)
+    return bare_session().graph_builder(backend)
 
 
 def make_executor(executor: str | Executor, options: Mapping[str, Any] | None = None) -> Executor:
@@ -278,10 +278,10 @@ def make_executor(executor: str | Executor, options: Mapping[str, Any] | None = 
 
     :raises RLPluginError: says what is missing or broken and how to mend it.
     """
-    return _bare().executor(executor, options)
+    return bare_session().executor(executor, options)
 
 
-def _bare() -> Session:
+def bare_session() -> Session:
     """A session without packs and observers."""
     session = Session.__new__(Session)
     session.id = uuid.uuid4().hex
